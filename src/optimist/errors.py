@@ -1,0 +1,51 @@
+"""OptimistError and its few children: one line each, saying what came, what was expected and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OptimistError(Exception):
+    """Everything this package raises on purpose; the command line shows it as one line and exits with 2."""
+
+
+class ConfigError(OptimistError, ValueError):
+    """A setting is out of range, unknown, or contradicts another."""
+
+
+class UnknownName(ConfigError):
+    """No such preset, environment, game or option."""
+
+
+class ShapeMismatch(OptimistError, ValueError):
+    """Two arrays that belong together have shapes that do not."""
+
+
+class MissingExtra(OptimistError, ImportError):
+    """An optional dependency is not installed; the message names the pip command."""
+
+
+class NonFiniteLoss(OptimistError, ArithmeticError):
+    """A loss or an observation became nan or infinite."""
+
+
+class CheckpointError(OptimistError):
+    """A checkpoint is missing, truncated, tampered with, or of another run."""
+
+
+class RunFolderError(OptimistError):
+    """A run folder is in use, not empty, incomplete, or cannot be written."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a name that is not known, with the nearest known one as a suggestion."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    return UnknownName(f"no {kind} '{name}'; {hint}")
+
+
+def missing_extra(what: str, extra: str, package: str) -> MissingExtra:
+    """The error for an optional dependency that is not installed."""
+    return MissingExtra(f"{what} needs {package}: pip install 'optimist[{extra}]'")
