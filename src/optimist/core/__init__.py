@@ -1,0 +1,59 @@
+"""The method: six short equations and one buffer. Knows torch, the standard library and `optimist.errors`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optimist.core.advantages import discounted_returns, gae
+    from optimist.core.anchor import Anchor, NoAnchor, Policy
+    from optimist.core.batch import Batch
+    from optimist.core.cloning import bc_loss
+    from optimist.core.config import OPRConfig
+    from optimist.core.episode import Episode, EpisodeBuilder, Steps
+    from optimist.core.memory import GoodEpisodeMemory, GoodRows
+    from optimist.core.regularizer import OptimisticRegularizer
+    from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
+    from optimist.core.threshold import ReturnWindow
+
+_HOME = {
+    "advantages": ["discounted_returns", "gae"],
+    "anchor": ["Anchor", "NoAnchor", "Policy"],
+    "batch": ["Batch"],
+    "cloning": ["bc_loss"],
+    "config": ["OPRConfig"],
+    "episode": ["Episode", "EpisodeBuilder", "Steps"],
+    "memory": ["GoodEpisodeMemory", "GoodRows"],
+    "regularizer": ["OptimisticRegularizer"],
+    "shaping": ["bound_log_ratio", "log_ratio", "shape_rewards"],
+    "threshold": ["ReturnWindow"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Anchor",
+    "Batch",
+    "Episode",
+    "EpisodeBuilder",
+    "GoodEpisodeMemory",
+    "GoodRows",
+    "NoAnchor",
+    "OPRConfig",
+    "OptimisticRegularizer",
+    "Policy",
+    "ReturnWindow",
+    "Steps",
+    "bc_loss",
+    "bound_log_ratio",
+    "discounted_returns",
+    "gae",
+    "log_ratio",
+    "shape_rewards",
+]
+
+
+def __getattr__(name: str) -> Any:  # torch is loaded by the first name that needs it, not by the config
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'optimist.core' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"optimist.core.{_MODULE_OF[name]}"), name)

@@ -1,0 +1,1 @@
+"""The loop around the learners: collect → update → log → save; evaluation, schedules, seeding."""
