@@ -27,14 +27,13 @@ def gae(
     return advantages, advantages + values
 
 
-def discounted_returns(rewards: Tensor, ends: Tensor, bootstrap: Tensor | float, gamma: float) -> Tensor:
-    """Rₜ = rₜ + γ Rₜ₊₁ along [T, ...], starting over where `ends` is true; `bootstrap` follows the last row."""
-    require_same_shape(rewards=rewards, ends=ends)
-    returns = torch.empty_like(rewards)
-    running = torch.zeros_like(rewards[0]) + bootstrap
-    carry = gamma * (~ends).to(rewards.dtype)
-    carry[-1] = gamma  # what follows the last row is said by `bootstrap`
-    for t in range(len(rewards) - 1, -1, -1):
-        running = rewards[t] + carry[t] * running
-        returns[t] = running
-    return returns
+def discounted_returns(rewards: Tensor, ends: Tensor, bootstraps: Tensor, gamma: float) -> Tensor:
+    """Rₜ = rₜ + γ Rₜ₊₁ along one episode [L]; at an end, and at its last row, Rₜ = rₜ + γ `bootstraps[t]`."""
+    require_same_shape(rewards=rewards, ends=ends, bootstraps=bootstraps)
+    rows = list(zip(rewards.tolist(), ends.tolist(), bootstraps.tolist(), strict=True))
+    following = rows[-1][2]
+    returns = []
+    for reward, end, bootstrap in reversed(rows):
+        following = reward + gamma * (bootstrap if end else following)
+        returns.append(following)
+    return torch.tensor(returns[::-1], dtype=rewards.dtype, device=rewards.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from optimist.errors import ConfigError, unknown_name
@@ -104,23 +104,37 @@ class OPRConfig:
         _require(0.0 <= self.percentile <= 100.0, "percentile", "in [0, 100]", self.percentile)
         _require(0.0 <= self.snapshot_decay < 1.0, "snapshot_decay", "in [0, 1)", self.snapshot_decay)
         _require(0.0 <= self.augment_share <= 10.0, "augment_share", "in [0, 10]", self.augment_share)
-        _require(self.max_age_updates is None or self.max_age_updates >= 1, "max_age_updates", "at least 1 or None", self.max_age_updates)
+        _require(
+            self.max_age_updates is None or self.max_age_updates >= 1,
+            "max_age_updates",
+            "at least 1 or None",
+            self.max_age_updates,
+        )
         if self.admission == "paper" and self.admission_floor is not None:
             raise ConfigError("admission_floor belongs to admission 'gated'; the paper's rule has none")
 
     @classmethod
     def paper(cls, task: str) -> OPRConfig:
         """The literal method with the paper's numbers for `atari` or `cage2` (its appendix tables)."""
-        literal = dict(
-            admission="paper", retention="fifo", thresholds="shared", reference="recorded", shaping="multiplicative",
-            shaping_scale=0.5, shaping_bound=0.01, bc_coef=1.0, bc_schedule="constant", bc_weights="uniform",
-            augment_share=0.25, augment_ratio="recorded", percentile=75.0,
-        )  # fmt: skip
-        if task == "atari":
-            return cls(**literal, capacity_transitions=100, capacity_episodes=100)  # type: ignore[arg-type]
-        if task == "cage2":  # "Good Episodes Buffer Maxlen 1000" counts episodes of 30 steps; interval 50 episodes
-            numbers = dict(capacity_transitions=30_000, capacity_episodes=1_000, bc_phase_interval=50)
-            return cls(**literal, **numbers, bc_phase_unit="episodes", bc_phase_epochs=3)  # type: ignore[arg-type]
+        literal = cls(
+            admission="paper",
+            retention="fifo",
+            thresholds="shared",
+            reference="recorded",
+            shaping="multiplicative",
+            augment_share=0.25,  # ours: the paper augments minibatches and does not say by how much
+            augment_ratio="recorded",
+            bc_coef=1.0,
+            bc_schedule="constant",
+            bc_weights="uniform",
+            bc_phase_epochs=3,
+        )
+        if task == "atari":  # update interval: 50 epochs of 100,000 steps
+            atari = replace(literal, capacity_transitions=100, capacity_episodes=100)
+            return replace(atari, bc_phase_interval=5_000_000, bc_phase_unit="steps")
+        if task == "cage2":  # "Good Episodes Buffer Maxlen 1000" counts episodes (of 30 steps); interval: 50 episodes
+            cage2 = replace(literal, capacity_transitions=30_000, capacity_episodes=1_000)
+            return replace(cage2, bc_phase_interval=50, bc_phase_unit="episodes")
         raise unknown_name("task with numbers in the paper", task, ["atari", "cage2"])
 
     @property

@@ -12,4 +12,6 @@ def require_same_shape(**tensors: Tensor) -> None:
     (first, expected), *others = tensors.items()
     for name, tensor in others:
         if tensor.shape != expected.shape:
-            raise ShapeMismatch(f"{name} is {list(tensor.shape)} but {first} is {list(expected.shape)}; both must match")
+            raise ShapeMismatch(
+                f"{name} is {list(tensor.shape)} but {first} is {list(expected.shape)}; both must match"
+            )

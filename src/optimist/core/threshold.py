@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
-
-import torch
 
 
 class ReturnWindow:
@@ -14,22 +13,28 @@ class ReturnWindow:
     def __init__(self, size: int, percentile: float, returns: Iterable[float] = ()) -> None:
         self.percentile = percentile
         self.returns: deque[float] = deque(returns, maxlen=size)
+        self._sorted = sorted(self.returns)
 
     def add(self, total_reward: float) -> float:
         """τ after this return has entered the window.
 
         τ's window includes this episode, as in the paper: with K = 1 nothing is ever above it.
         """
+        if len(self.returns) == self.returns.maxlen:
+            del self._sorted[bisect_left(self._sorted, self.returns[0])]
         self.returns.append(total_reward)
+        insort(self._sorted, total_reward)
         return self.threshold
 
     @property
     def threshold(self) -> float:
         """τ, interpolated linearly between neighbours; −inf while the window is empty."""
-        if not self.returns:
+        if not self._sorted:
             return float("-inf")
-        window = torch.tensor(list(self.returns), dtype=torch.float64)
-        return float(torch.quantile(window, self.percentile / 100.0))
+        position = self.percentile / 100.0 * (len(self._sorted) - 1)
+        low = int(position)
+        high = min(low + 1, len(self._sorted) - 1)
+        return self._sorted[low] + (position - low) * (self._sorted[high] - self._sorted[low])
 
 
 class Thresholds:

@@ -1,0 +1,235 @@
+"""Station 3. M, the good-episode memory: whole episodes in, whole episodes out, transitions drawn in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from optimist.core.advantages import discounted_returns
+from optimist.core.episode import Episode
+from optimist.core.retention import FirstInFirstOut, Retention
+
+
+@dataclass(frozen=True)
+class GoodRows:
+    """B transitions drawn from M."""
+
+    obs: Tensor  # [B, ...]
+    actions: Tensor  # [B, ...]
+    rewards: Tensor  # [B]
+    logp: Tensor  # [B] recorded at execution: log π_good under the reading `recorded`
+    dones: Tensor  # [B]
+    bootstraps: Tensor  # [B]
+    returns: Tensor  # [B] discounted return that followed
+    rows: Tensor  # [B] where they lie in M
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+@dataclass(eq=False)
+class Stored:
+    """An episode's place in M."""
+
+    total_reward: float
+    group: int
+    born: int  # update at which it was admitted
+    clipped: bool
+    rows: Tensor  # [L] its steps in the step pool
+    frames: Tensor  # [L + stack − 1] its frames in the frame pool
+
+
+class GoodEpisodeMemory:
+    """M. Up to N_max transitions of good episodes, on the learner's device, in memory allocated once.
+
+    Steps and frames lie in two pools; an episode owns rows of both, wherever they are free, so that eviction in any
+    order leaves no gaps and moves nothing. Image stacks are put together again when drawn.
+    """
+
+    def __init__(
+        self,
+        capacity_transitions: int,
+        capacity_episodes: int,
+        *,
+        retention: Retention | None = None,
+        max_age_updates: int | None = None,
+        priority_exponent: float = 0.0,
+        frame_stack: int = 1,
+        gamma: float = 0.99,
+    ) -> None:
+        self.capacity_transitions, self.capacity_episodes = capacity_transitions, capacity_episodes
+        self.retention, self.max_age_updates = retention or FirstInFirstOut(), max_age_updates
+        self.priority_exponent, self.frame_stack, self.gamma = priority_exponent, frame_stack, gamma
+        self.episodes: list[Stored] = []  # oldest first
+        self.pools: dict[str, Tensor] = {}
+        self._free_rows = list(range(capacity_transitions - 1, -1, -1))
+        self._free_frames = list(range(capacity_transitions + (frame_stack - 1) * capacity_episodes - 1, -1, -1))
+        self._table: tuple[Tensor, Tensor] | None = None  # rows [M] and frames [M, stack] of all stored steps
+
+    def add(self, episode: Episode, update: int = 0) -> bool:
+        """Whether the episode entered M, after evicting whole episodes to make room.
+
+        An episode longer than N_max keeps its last N_max steps. Under `ranked` an episode enters a full M only if it
+        is at least as good as those that would have to leave.
+        """
+        length = min(len(episode), self.capacity_transitions)
+        leaving = self._leaving_for(length, episode)
+        if leaving is None:
+            return False
+        for stored in leaving:
+            self._evict(stored)
+        self._store(episode, length, update)
+        return True
+
+    def expire(self, update: int) -> int:
+        """How many episodes left because they are older than `max_age_updates`."""
+        if self.max_age_updates is None:
+            return 0
+        old = [stored for stored in self.episodes if update - stored.born > self.max_age_updates]
+        for stored in old:
+            self._evict(stored)
+        return len(old)
+
+    def sample(self, size: int, generator: torch.Generator) -> GoodRows:
+        """`size` transitions with replacement: uniformly, or by priority where an exponent is set."""
+        rows, frames = self._stored_steps()
+        if self.priority_exponent > 0:
+            weights = self.pools["priorities"][rows] ** self.priority_exponent
+            picks = torch.multinomial(weights, size, replacement=True, generator=generator)
+        else:
+            picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device).to(rows.device)
+        return self._gather(rows[picks], frames[picks])
+
+    def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodRows:
+        """Whole episodes drawn with replacement until at least `min_rows` transitions are together, in order."""
+        rows: list[Tensor] = []
+        frames: list[Tensor] = []
+        while sum(map(len, rows)) < min_rows:
+            pick = int(torch.randint(len(self.episodes), (1,), generator=generator, device=generator.device))
+            rows.append(self.episodes[pick].rows)
+            frames.append(self._stacked(self.episodes[pick].frames))
+        return self._gather(torch.cat(rows), torch.cat(frames))
+
+    def passes(self, epochs: int, size: int, generator: torch.Generator) -> Iterator[GoodRows]:
+        """Every stored transition once per epoch, in random minibatches of at most `size`."""
+        rows, frames = self._stored_steps()
+        for _ in range(epochs):
+            order = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
+            for begin in range(0, len(rows), size):
+                picks = order[begin : begin + size]
+                yield self._gather(rows[picks], frames[picks])
+
+    def set_priorities(self, rows: Tensor, priorities: Tensor) -> None:
+        """Remember how far the drawn steps' returns exceed their values, for prioritised sampling."""
+        if self.priority_exponent > 0:
+            self.pools["priorities"][rows] = priorities.detach().clamp_min(1e-6)
+
+    @property
+    def num_transitions(self) -> int:
+        """Transitions stored now."""
+        return sum(len(stored.rows) for stored in self.episodes)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes allocated."""
+        return sum(pool.nbytes for pool in self.pools.values())
+
+    @property
+    def mean_return(self) -> float:
+        """Mean return of the stored episodes; nan while M is empty."""
+        return sum(e.total_reward for e in self.episodes) / len(self.episodes) if self.episodes else float("nan")
+
+    def state_dict(self) -> dict[str, Any]:
+        """The stored episodes, exactly, without the empty rows."""
+        rows = torch.cat([stored.rows for stored in self.episodes]) if self.episodes else None
+        frames = torch.cat([stored.frames for stored in self.episodes]) if self.episodes else None
+        return {
+            "episodes": [[e.total_reward, e.group, e.born, e.clipped, len(e.rows)] for e in self.episodes],
+            "pools": {name: pool[frames if name == "frames" else rows] for name, pool in self.pools.items()}
+            if self.episodes
+            else {},
+        }
+
+    def load_state_dict(self, state: dict[str, Any], device: torch.device | str = "cpu") -> None:
+        """Take over the episodes of `state_dict`."""
+        for stored in list(self.episodes):
+            self._evict(stored)
+        row = frame = 0
+        for total_reward, group, born, clipped, length in state["episodes"]:
+            steps = {
+                name: pool[row : row + length].to(device) for name, pool in state["pools"].items() if name != "frames"
+            }
+            num_frames = length + self.frame_stack - 1
+            frames = state["pools"]["frames"][frame : frame + num_frames].to(device)
+            self._place(Stored(total_reward, group, born, clipped, *self._take(length, frames.device)), steps, frames)
+            row, frame = row + length, frame + num_frames
+
+    def _leaving_for(self, length: int, episode: Episode) -> list[Stored] | None:
+        """The episodes that make room, or None if the newcomer ranks below one of them."""
+        staying, leaving = list(self.episodes), list[Stored]()
+        free = len(self._free_rows)
+        while free < length or len(staying) >= self.capacity_episodes:
+            weakest = self.retention.first_to_leave(staying)
+            if not self.retention.yields(weakest, episode):
+                return None
+            staying.remove(weakest)
+            leaving.append(weakest)
+            free += len(weakest.rows)
+        return leaving
+
+    def _store(self, episode: Episode, length: int, update: int) -> None:
+        returns = discounted_returns(episode.rewards, episode.dones.bool(), episode.bootstraps, self.gamma)
+        steps = {name: getattr(episode, name) for name in ("actions", "rewards", "logp", "dones", "bootstraps")}
+        steps["returns"] = returns
+        steps["priorities"] = torch.full_like(returns, self._largest_priority())
+        clipped = episode.clipped or length < len(episode)
+        place = self._take(length, episode.rewards.device)
+        stored = Stored(episode.total_reward, episode.group, update, clipped, *place)
+        frames = episode.frames[-(length + self.frame_stack - 1) :]
+        self._place(stored, {name: column[-length:] for name, column in steps.items()}, frames)
+
+    def _take(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Free rows for an episode's steps and frames."""
+        num_frames = length + self.frame_stack - 1
+        rows, self._free_rows[-length:] = self._free_rows[-length:], []
+        frames, self._free_frames[-num_frames:] = self._free_frames[-num_frames:], []
+        return torch.tensor(rows, device=device), torch.tensor(frames, device=device)
+
+    def _place(self, stored: Stored, steps: dict[str, Tensor], frames: Tensor) -> None:
+        for name, column in (*steps.items(), ("frames", frames)):
+            if name not in self.pools:
+                size = self.capacity_transitions
+                size += (self.frame_stack - 1) * self.capacity_episodes if name == "frames" else 0
+                self.pools[name] = column.new_empty((size, *column.shape[1:]))
+            self.pools[name][stored.frames if name == "frames" else stored.rows] = column
+        self.episodes.append(stored)
+        self._table = None
+
+    def _evict(self, stored: Stored) -> None:
+        self.episodes.remove(stored)
+        self._free_rows.extend(stored.rows.tolist())
+        self._free_frames.extend(stored.frames.tolist())
+        self._table = None
+
+    def _stored_steps(self) -> tuple[Tensor, Tensor]:
+        if self._table is None:
+            rows = torch.cat([stored.rows for stored in self.episodes])
+            self._table = rows, torch.cat([self._stacked(stored.frames) for stored in self.episodes])
+        return self._table
+
+    def _stacked(self, frames: Tensor) -> Tensor:
+        return frames.unfold(0, self.frame_stack, 1)  # [L, stack]
+
+    def _gather(self, rows: Tensor, frames: Tensor) -> GoodRows:
+        obs = self.pools["frames"][frames]
+        step = {name: pool[rows] for name, pool in self.pools.items() if name not in ("frames", "priorities")}
+        return GoodRows(obs=obs if self.frame_stack > 1 else obs[:, 0], **step, rows=rows)
+
+    def _largest_priority(self) -> float:
+        if self.priority_exponent == 0 or not self.episodes:
+            return 1.0
+        return float(self.pools["priorities"][self._stored_steps()[0]].max())

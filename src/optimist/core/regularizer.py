@@ -1,0 +1,165 @@
+"""OptimisticRegularizer: the pieces of the method behind the anchor protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from optimist.core.admission import is_good
+from optimist.core.anchor import OptimizerStep, Policy
+from optimist.core.augmentation import GoodJoiner, replayed_batch
+from optimist.core.batch import Batch
+from optimist.core.cloning import advantage_weights, bc_loss
+from optimist.core.config import OPRConfig
+from optimist.core.episode import EpisodeBuilder, Steps
+from optimist.core.memory import GoodEpisodeMemory, GoodRows
+from optimist.core.reference import make_reference
+from optimist.core.retention import make_retention
+from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
+from optimist.core.threshold import Thresholds
+
+
+class OptimisticRegularizer:
+    """Optimistic Policy Regularization (arXiv 2603.06793) for any policy-gradient host.
+
+    A host calls, in this order: `observe` after a rollout, `shape` for the rewards, `augment` for the batch, `loss`
+    with each minibatch, `after_update` at the end. Nothing here draws from the host's random numbers.
+    """
+
+    def __init__(
+        self, config: OPRConfig, *, gamma: float = 0.99, gae_lambda: float = 0.95, seed: int = 0, frame_stack: int = 1
+    ) -> None:
+        self.config, self.gamma, self.gae_lambda = config, gamma, gae_lambda
+        self.generator = torch.Generator().manual_seed(seed)
+        self.builder = EpisodeBuilder(
+            config.max_episode_steps, frame_stack=frame_stack, learner_episodes=config.deciding_return == "learner"
+        )
+        shared = config.thresholds == "shared"
+        self.thresholds = Thresholds(config.return_window, config.percentile, shared=shared)
+        self.memory = GoodEpisodeMemory(
+            config.capacity_transitions,
+            config.capacity_episodes,
+            retention=make_retention(config),
+            max_age_updates=config.max_age_updates,
+            priority_exponent=config.priority_exponent if config.sampling == "prioritized" else 0.0,
+            frame_stack=frame_stack,
+            gamma=gamma,
+        )
+        self.reference = make_reference(config)
+        self.updates = self.finished = self.steps = 0  # clocks
+        self.admitted = 0  # since the last update
+        self.progress = 0.0
+        self.last_phase = 0
+        self._logged: dict[str, Tensor | float] = {}
+
+    def observe(self, steps: Steps) -> None:
+        """Finished episodes meet τ, and the good ones enter M."""
+        self.updates, self.progress = self.updates + 1, steps.progress
+        self.steps += steps.rewards.numel()
+        self.memory.expire(self.updates)
+        self.admitted, self._logged = 0, {}
+        for finished in self.builder.add(steps):
+            self.finished += 1
+            threshold = self.thresholds.add(finished.total_reward, finished.group)
+            if is_good(finished.total_reward, threshold, self.config):
+                self.admitted += self.memory.add(finished.build(), self.updates)
+            self._logged["opr/threshold"] = threshold
+
+    def shape(self, steps: Steps, policy: Policy) -> Tensor:
+        """r^OPR, [T, N]; the rewards as they are where π_good is not defined."""
+        self.reference.refresh(policy, self.memory, self.admitted, self.generator)
+        if self.config.shaping_scale == 0:
+            return steps.rewards
+        logp_good = self.reference.log_prob(steps.obs.flatten(0, 1), steps.actions.flatten(0, 1))
+        if logp_good is None:
+            return steps.rewards
+        bounded = bound_log_ratio(log_ratio(logp_good.view_as(steps.logp), steps.logp), self.config.shaping_bound)
+        self._logged["opr/shaping_saturated"] = (bounded.abs() >= self.config.shaping_bound).float().mean()
+        return shape_rewards(steps.rewards, bounded, self.config.shaping_scale, self.config.shaping)
+
+    def augment(self, batch: Batch, policy: Policy) -> Batch:
+        """The batch, with good rows joining each of its minibatches."""
+        if not self.memory.episodes or self.config.bc_coef == self.config.augment_share == 0:
+            return batch
+        replayed = None
+        if self.config.augment_share > 0:
+            good = self.memory.sample_episodes(round(self.config.augment_share * len(batch)) or 1, self.generator)
+            replayed = replayed_batch(policy, good, self.reference, self.config, self.gamma, self.gae_lambda)
+        return replace(batch, joiner=GoodJoiner(self.memory, self.config, self.generator, replayed))
+
+    def loss(self, policy: Policy, good: GoodRows | None = None) -> Tensor:
+        """λ_BC L_BC on the given rows of M, or on rows drawn now; zero while M is empty."""
+        if self.bc_coef == 0 or not self.memory.episodes:
+            return torch.zeros(())
+        rows = self.memory.sample(self.config.bc_batch_size, self.generator) if good is None else good
+        return self.bc_coef * self._cloning(policy, rows)
+
+    def after_update(self, policy: Policy, step: OptimizerStep) -> None:
+        """A phase of cloning alone, if one is due: `bc_phase_epochs` passes over M."""
+        clock = {"updates": self.updates, "episodes": self.finished, "steps": self.steps}[self.config.bc_phase_unit]
+        interval = self.config.bc_phase_interval
+        if interval == 0 or clock - self.last_phase < interval or not self.memory.episodes:
+            return
+        self.last_phase = clock
+        for good in self.memory.passes(self.config.bc_phase_epochs, self.config.bc_batch_size, self.generator):
+            step(self._cloning(policy, good))
+
+    @property
+    def bc_coef(self) -> float:
+        """λ_BC at this point of the run."""
+        return self.config.bc_coef * (1.0 - self.progress if self.config.bc_schedule == "linear" else 1.0)
+
+    def forget_unfinished(self) -> None:
+        """Episodes in play were cut off: their environments have been restarted."""
+        self.builder.forget_unfinished()
+
+    def metrics(self) -> dict[str, float]:
+        """What there is to log about the last update."""
+        content = {
+            "opr/admitted": self.admitted,
+            "opr/memory_transitions": self.memory.num_transitions,
+            "opr/memory_episodes": len(self.memory.episodes),
+            "opr/memory_return": self.memory.mean_return,
+            "opr/memory_bytes": self.memory.num_bytes + self.builder.num_bytes,
+            "opr/bc_coef": self.bc_coef,
+        }
+        return {name: float(value) for name, value in (content | self._logged).items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Memory, windows, unfinished episodes, reference, clocks and generator."""
+        return {
+            "clocks": [self.updates, self.finished, self.steps, self.last_phase],
+            "thresholds": self.thresholds.state_dict(),
+            "memory": self.memory.state_dict(),
+            "builder": self.builder.state_dict(),
+            "reference": self.reference.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any], policy: Policy, device: torch.device | str = "cpu") -> None:
+        """Take over the state of `state_dict`."""
+        self.updates, self.finished, self.steps, self.last_phase = state["clocks"]
+        self.thresholds.load_state_dict(state["thresholds"])
+        self.memory.load_state_dict(state["memory"], device)
+        self.builder.load_state_dict(state["builder"], device)
+        self.reference.load_state_dict(state["reference"], policy)
+        self.generator.set_state(state["generator"])
+
+    def _cloning(self, policy: Policy, good: GoodRows) -> Tensor:
+        """L_BC with the config's weights, filter and priorities."""
+        logp, weights = policy.log_prob(good.obs, good.actions), None
+        if self.config.bc_weights == "advantage" or self.config.bc_filter or self.config.sampling == "prioritized":
+            with torch.no_grad():
+                values = policy.value(good.obs)
+            self.memory.set_priorities(good.rows, good.returns - values)
+            if self.config.bc_weights == "advantage":
+                weights = advantage_weights(good.returns, values, self.config.bc_advantage_scale)
+            elif self.config.bc_filter:
+                weights = (good.returns > values).to(logp.dtype)
+        loss = bc_loss(logp, weights)
+        self._logged["loss/bc"] = loss.detach()
+        self._logged["opr/bc_weight"] = 1.0 if weights is None else weights.mean()
+        return loss
