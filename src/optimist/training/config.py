@@ -23,8 +23,9 @@ class EnvConfig:
     """The environment's own vector version if it has one, else one process; or by name."""
     clip_rewards: bool = False
     """Train on sign(r); the raw reward still decides about the memory."""
-    truncation_is_end: bool = False
-    """Treat a time limit as a real end and do not bootstrap there (tasks scored over a fixed number of steps)."""
+    truncation: Literal["bootstrap", "end", "ignored"] = "bootstrap"
+    """A time limit: bootstrap with the value behind it; a real end (tasks scored over a fixed number of steps); or
+    nothing the learner notices, so that returns leak into the next episode (Cardiff's habit)."""
     group_key: str = ""
     """Entry of `info` that names an episode's group (opponent, level) for thresholds per group; empty for none."""
     store_executed: bool = True
@@ -99,8 +100,10 @@ class PPOConfig:
     def __post_init__(self) -> None:
         _check_common(self, "ppo")
         if self.epochs < 1 or self.minibatch_size < 1:
-            raise ConfigError(f"ppo epochs and minibatch_size must be at least 1, got {self.epochs}, {self.minibatch_size}")
-        if not 0 < self.clip_eps:
+            raise ConfigError(
+                f"ppo epochs and minibatch_size must be at least 1, got {self.epochs}, {self.minibatch_size}"
+            )
+        if not self.clip_eps > 0:
             raise ConfigError(f"ppo.clip_eps must be above 0, got {self.clip_eps}")
 
 

@@ -1,0 +1,62 @@
+"""A2C; with an OptimisticRegularizer it is A2C+OPR."""
+
+from __future__ import annotations
+
+import torch
+
+from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.core.advantages import gae
+from optimist.core.anchor import Anchor
+from optimist.core.batch import Batch
+from optimist.losses.policy import approximate_kl, policy_gradient
+from optimist.losses.value import squared_error
+from optimist.networks.actor_critic import ActorCritic
+from optimist.rollout.batch import Rollout
+from optimist.training.config import A2CConfig
+
+
+class A2C(ActorCriticLearner):
+    """Advantage actor-critic (Mnih et al., 2016, synchronous), with an optional anchor such as OPR."""
+
+    def __init__(self, policy: ActorCritic, config: A2CConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
+        optimizer = torch.optim.RMSprop(
+            policy.parameters(), lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
+        )
+        super().__init__(policy, optimizer, config, anchor, seed)
+        self.config = config
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """One gradient step on one rollout: memory → shaping → advantages → loss → step."""
+        cfg = self.config
+        self.set_learning_rate(rollout.progress)
+
+        self.anchor.observe(rollout)  # E enters M if R(E) > τ
+        rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
+
+        advantages, returns = gae(
+            rewards, rollout.values, rollout.next_values, rollout.dones, cfg.gamma, cfg.gae_lambda
+        )
+        batch = rollout.flatten(advantages, returns, standardized=cfg.normalize_advantages == "batch")  # [T·N]
+        batch = self.anchor.augment(batch, self.policy)  # good transitions join the batch
+
+        means = MetricMeans()
+        for whole in batch.minibatches(1, len(batch), self.generator):
+            terms = self.losses(whole)
+            self.step(terms.total)
+            means.add(terms)
+        self.anchor.after_update(self.policy, self.step)  # e.g. a BC phase now and then
+        return means.result() | self.anchor.metrics()
+
+    def losses(self, batch: Batch) -> LossTerms:
+        """L_total = −A log π + c_v L_V − c_ent H + λ_BC L_BC; replayed rows carry truncated importance weights."""
+        cfg, fresh = self.config, batch.fresh
+        logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
+        mean_entropy = entropy[fresh].mean()
+        return LossTerms(
+            policy=policy_gradient(logp, batch.advantages, batch.weights),
+            value=cfg.value_coef * squared_error(values, batch.returns, batch.value_weights),
+            entropy=-cfg.entropy_coef * mean_entropy,
+            anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
+            kl=approximate_kl(logp[fresh], batch.logp_old[fresh]),
+            mean_entropy=mean_entropy,
+        )

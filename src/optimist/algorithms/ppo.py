@@ -1,0 +1,74 @@
+"""PPO; with an OptimisticRegularizer it is OPR."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.core.advantages import gae
+from optimist.core.anchor import Anchor
+from optimist.core.batch import Batch
+from optimist.losses.policy import approximate_kl, clipped_surrogate, standardize
+from optimist.losses.value import clipped_squared_error, squared_error
+from optimist.networks.actor_critic import ActorCritic
+from optimist.rollout.batch import Rollout
+from optimist.training.config import PPOConfig
+
+
+class PPO(ActorCriticLearner):
+    """Proximal Policy Optimization (Schulman et al., 2017), with an optional anchor such as OPR."""
+
+    def __init__(self, policy: ActorCritic, config: PPOConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
+        optimizer = torch.optim.Adam(
+            policy.parameters(), lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
+        )
+        super().__init__(policy, optimizer, config, anchor, seed)
+        self.config = config
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Improve the policy on one rollout: memory → shaping → advantages → loss → step."""
+        cfg = self.config
+        self.set_learning_rate(rollout.progress)
+
+        self.anchor.observe(rollout)  # E enters M if R(E) > τ
+        rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
+
+        advantages, returns = gae(
+            rewards, rollout.values, rollout.next_values, rollout.dones, cfg.gamma, cfg.gae_lambda
+        )
+        batch = rollout.flatten(advantages, returns, standardized=cfg.normalize_advantages == "batch")  # [T·N]
+        batch = self.anchor.augment(batch, self.policy)  # good transitions join the minibatches
+
+        means = MetricMeans()
+        for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator):
+            terms = self.losses(minibatch)
+            if cfg.target_kl is not None and means.count and terms.kl > 1.5 * cfg.target_kl:
+                break
+            self.step(terms.total)
+            means.add(terms)
+        self.anchor.after_update(self.policy, self.step)  # e.g. a BC phase now and then
+        return means.result() | self.anchor.metrics()
+
+    def losses(self, batch: Batch) -> LossTerms:
+        """L_total = L_clip + c_v L_V − c_ent H + λ_BC L_BC (paper, eqs. 1 and 7)."""
+        cfg, fresh = self.config, batch.fresh
+        logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
+        advantages = batch.advantages
+        if cfg.normalize_advantages == "minibatch":
+            advantages = standardize(advantages, advantages[fresh])
+        mean_entropy = entropy[fresh].mean()
+        return LossTerms(
+            policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
+            value=cfg.value_coef * self._value_loss(values, batch),
+            entropy=-cfg.entropy_coef * mean_entropy,
+            anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
+            kl=approximate_kl(logp[fresh], batch.logp_old[fresh]),
+            mean_entropy=mean_entropy,
+        )
+
+    def _value_loss(self, values: Tensor, batch: Batch) -> Tensor:
+        clip = self.config.value_clip
+        if clip is None:
+            return squared_error(values, batch.returns, batch.value_weights)
+        return clipped_squared_error(values, batch.values_old, batch.returns, clip, batch.value_weights)

@@ -1,0 +1,1 @@
+"""Policies, values and the distributions over actions."""

@@ -1,0 +1,84 @@
+"""ActorCritic: π_θ and V in one module."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import torch
+from torch import Tensor, nn
+
+from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
+from optimist.networks.encoder import make_encoder
+from optimist.networks.initialize import orthogonal
+from optimist.networks.mlp import make_mlp
+from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.training.config import NetworkConfig
+
+
+class ActorCritic(nn.Module):
+    """An encoder and a trunk shared by an actor (action parameters) and a critic (value)."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        trunk: nn.Module,
+        actor: nn.Module,
+        critic: nn.Module,
+        head: Categorical | MultiCategorical | DiagonalGaussian,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.trunk, self.actor, self.critic, self.head = encoder, trunk, actor, critic, head
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """A sampled action, its log-probability and the value, one each per row."""
+        features = self.features(obs)
+        params = self.actor(features)
+        actions = self.head.sample(params, generator)
+        return actions, self.head.log_prob(params, actions), self.critic(features).squeeze(-1)
+
+    @torch.no_grad()
+    def act_greedily(self, obs: Tensor) -> Tensor:
+        """The most probable action per row."""
+        return self.head.mode(self.actor(self.features(obs)))
+
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""
+        features = self.features(obs)
+        logp, entropy = self.head.log_prob_and_entropy(self.actor(features), actions)
+        return logp, entropy, self.critic(features).squeeze(-1)
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log π_θ(a|s), [B]."""
+        return self.head.log_prob(self.actor(self.features(obs)), actions)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+        value: Tensor = self.critic(self.features(obs)).squeeze(-1)
+        return value
+
+    def features(self, obs: Tensor) -> Tensor:
+        """What actor and critic share."""
+        features: Tensor = self.trunk(self.encoder(obs))
+        return features
+
+
+def make_actor_critic(
+    observation_space: gym.Space[object], action_space: gym.Space[object], config: NetworkConfig
+) -> ActorCritic:
+    """The network that the config describes for these (single) spaces."""
+    encoder, shape = make_encoder(observation_space)
+    head = make_action_head(action_space, config.log_std)
+    orthogonal_init = config.initialization == "orthogonal"
+    if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
+        actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, 1)
+        if orthogonal_init:
+            actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
+        return ActorCritic(encoder, make_nature_cnn(shape, config.cnn_features), actor, critic, head)
+    trunk: nn.Module = nn.Flatten() if len(shape) > 1 else nn.Identity()
+    width = torch.Size(shape).numel()
+    sizes = (width, *config.hidden)
+    actor_mlp, critic_mlp = (
+        make_mlp((*sizes, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
+        for out, gain in ((head.num_params, 0.01), (1, 1.0))
+    )
+    return ActorCritic(encoder, trunk, actor_mlp, critic_mlp, head)

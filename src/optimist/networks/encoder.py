@@ -1,0 +1,51 @@
+"""Observations as the environment gives them → what a network eats."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import torch
+from torch import Tensor, nn
+
+from optimist.errors import ConfigError
+
+
+class OneHot(nn.Module):
+    """A Discrete observation as a one-hot vector."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.eye(size), persistent=False)
+        self.rows: Tensor
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B] → [B, size]."""
+        return self.rows[obs.long()]
+
+
+class Image(nn.Module):
+    """Pixels 0..255 as numbers in [0, 1]."""
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, C, H, W], divided by 255."""
+        return obs.float() / 255.0
+
+
+class Vector(nn.Module):
+    """A vector as float32."""
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, D]."""
+        return obs.float()
+
+
+def make_encoder(space: gym.Space[object]) -> tuple[OneHot | Image | Vector, tuple[int, ...]]:
+    """The encoder for a single observation space, and the shape it gives."""
+    if isinstance(space, gym.spaces.Discrete):
+        if space.start != 0:
+            raise ConfigError(f"Discrete observations must start at 0, got {space}; shift them with a wrapper")
+        return OneHot(int(space.n)), (int(space.n),)
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 3 and space.dtype == "uint8":
+        return Image(), space.shape
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        return Vector(), space.shape
+    raise ConfigError(f"no network for the observation space {space}; expected Discrete, a Box vector or a uint8 image")

@@ -1,0 +1,24 @@
+"""The convolutional trunk of Mnih et al. (2015) for stacks of 84 × 84 frames."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from optimist.networks.initialize import orthogonal
+
+
+def make_nature_cnn(shape: tuple[int, ...], features: int) -> nn.Sequential:
+    """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2."""
+    convolutions = nn.Sequential(
+        orthogonal(nn.Conv2d(shape[0], 32, 8, 4), 2**0.5),
+        nn.ReLU(),
+        orthogonal(nn.Conv2d(32, 64, 4, 2), 2**0.5),
+        nn.ReLU(),
+        orthogonal(nn.Conv2d(64, 64, 3, 1), 2**0.5),
+        nn.ReLU(),
+        nn.Flatten(),
+    )
+    with torch.no_grad():
+        width = convolutions(torch.zeros(1, *shape)).shape[1]
+    return nn.Sequential(*convolutions, orthogonal(nn.Linear(width, features), 2**0.5), nn.ReLU())
