@@ -1,0 +1,163 @@
+"""Checkpoints: one folder `step-<N>` of safetensors, JSON and checksums, whole or not there at all; no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+import safetensors.torch
+from safetensors import SafetensorError
+
+import optimist
+from optimist.errors import CheckpointError
+from optimist.tracking.atomic import disk_errors, sync
+from optimist.tracking.nested import Nested, Packed, pack, unpack
+
+FORMAT = 1
+TENSORS, ARRAYS, STATE, MANIFEST = "tensors.safetensors", "arrays.safetensors", "state.json", "manifest.json"
+_STEP = re.compile(r"step-(\d+)")
+_TEMPORARY, _REPLACED = ".tmp-", ".old-"
+
+
+def save_checkpoint(folder: Path, step: int, state: Nested, keep: int = 2) -> Path:
+    """Writes `folder/step-<step>` and drops all but the newest `keep`; one writer per folder at a time.
+
+    The files are written to a temporary folder, synced and renamed, so a kill at any moment leaves either
+    the new checkpoint or the ones before. A disk that is full raises RunFolderError and changes nothing.
+    """
+    target = folder / f"step-{step}"
+    temporary = folder / f"{_TEMPORARY}{target.name}"
+    packed = pack(state)
+    with disk_errors(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        clean_leftovers(folder)
+        try:
+            temporary.mkdir()
+            _write_files(temporary, step, packed)
+            _swap_in(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        for old in _checkpoints(folder)[:-keep]:
+            shutil.rmtree(old)
+    return target
+
+
+def load_checkpoint(path: Path) -> Nested:
+    """The state saved at `path`, after every checksum was compared; tensors come back on the CPU."""
+    manifest = _read_manifest(path)
+    for name, record in manifest["files"].items():
+        _verify(path, name, record)
+    try:
+        structure = json.loads((path / STATE).read_text(encoding="utf-8"))
+        # clone: safetensors maps the file, and the file may be pruned while the run goes on
+        tensors = {name: value.clone() for name, value in safetensors.torch.load_file(path / TENSORS).items()}
+        arrays = safetensors.numpy.load_file(path / ARRAYS)
+        return unpack(Packed(structure, tensors, arrays))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise _broken(path, f"it cannot be read ({error})") from error
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint with the most steps, or None where there is none."""
+    found = _checkpoints(folder)
+    return found[-1] if found else None
+
+
+def checkpoint_step(path: Path) -> int:
+    """N of a folder `step-<N>`."""
+    match = _STEP.fullmatch(path.name)
+    if match is None:
+        raise CheckpointError(f"{path} is not a checkpoint; expected a folder named step-<N>")
+    return int(match[1])
+
+
+def clean_leftovers(folder: Path) -> None:
+    """Removes what a killed writer left; puts back a checkpoint it was just replacing."""
+    for old in folder.glob(f"{_REPLACED}step-*"):
+        target = folder / old.name.removeprefix(_REPLACED)
+        if target.exists():
+            shutil.rmtree(old)
+        else:
+            os.replace(old, target)
+    for temporary in folder.glob(f"{_TEMPORARY}step-*"):
+        shutil.rmtree(temporary)
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=checkpoint_step)
+
+
+def _write_files(folder: Path, step: int, packed: Packed) -> None:
+    safetensors.torch.save_file(packed.tensors, folder / TENSORS)
+    safetensors.numpy.save_file(packed.arrays, folder / ARRAYS)
+    (folder / STATE).write_text(json.dumps(packed.structure, allow_nan=False), encoding="utf-8")
+    files = {name: _record(folder / name) for name in (TENSORS, ARRAYS, STATE)}
+    manifest: dict[str, Any] = {"format": FORMAT, "optimist": optimist.__version__, "step": step, "files": files}
+    manifest["sha256"] = _digest_of(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    for name in (*files, MANIFEST):
+        sync(folder / name)
+    sync(folder)
+
+
+def _swap_in(temporary: Path, target: Path) -> None:
+    replaced = target.with_name(f"{_REPLACED}{target.name}")
+    if target.exists():  # the same step again: a folder cannot be renamed over a full one
+        os.replace(target, replaced)
+    os.replace(temporary, target)
+    sync(target.parent)
+    if replaced.exists():
+        shutil.rmtree(replaced)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _digest_of(manifest: dict[str, Any]) -> str:
+    body = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    step = checkpoint_step(path)
+    if not path.is_dir():
+        raise CheckpointError(f"no checkpoint at {path}")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        intact = manifest["sha256"] == _digest_of(manifest)
+        format_, recorded_step, names = manifest["format"], manifest["step"], set(manifest["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _broken(path, f"{MANIFEST} is missing or unreadable") from error
+    if format_ != FORMAT:
+        raise CheckpointError(f"checkpoint {path} has format {format_}; this version of optimist reads {FORMAT}")
+    if not intact or names != {TENSORS, ARRAYS, STATE}:
+        raise _broken(path, f"{MANIFEST} was changed")
+    if recorded_step != step:
+        raise _broken(path, f"it was saved at step {recorded_step} but is named {path.name}")
+    return manifest  # type: ignore[no-any-return]
+
+
+def _verify(path: Path, name: str, record: dict[str, Any]) -> None:
+    try:
+        found = _record(path / name)
+    except OSError as error:
+        raise _broken(path, f"{name} is missing or unreadable") from error
+    if found["bytes"] != record["bytes"]:
+        raise _broken(path, f"{name} has {found['bytes']} bytes where {record['bytes']} were written")
+    if found["sha256"] != record["sha256"]:
+        raise _broken(path, f"{name} does not match its checksum")
+
+
+def _broken(path: Path, reason: str) -> CheckpointError:
+    older = [other.name for other in _checkpoints(path.parent) if checkpoint_step(other) < checkpoint_step(path)]
+    advice = f"remove it to go on from {older[-1]}" if older else "there is no older one beside it"
+    return CheckpointError(f"checkpoint {path} is damaged: {reason}; {advice}")

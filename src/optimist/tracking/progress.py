@@ -1,0 +1,120 @@
+"""Progress: a live line on a terminal, plain lines elsewhere; speed, time left, return, entropy, τ, memory fill."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from optimist.training.config import RunConfig
+
+SHOWN = {
+    "return": ("rollout/raw_return", "{:.3g}"),
+    "goal": ("rollout/goal_rate", "{:.0%}"),
+    "entropy": ("policy/entropy", "{:.3f}"),
+    "τ": ("opr/threshold", "{:.3g}"),
+    "memory": ("opr/memory_fill", "{:.0%}"),
+}
+RATE_WINDOW = 20  # updates over which steps/s is measured
+
+
+class Progress:
+    """What a run shows while it trains, on stderr; with `enabled=False`, nothing."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        enabled: bool = True,
+        *,
+        start: int = 0,
+        notes: Iterable[str] = (),
+        console: Console | None = None,
+        every: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`start`: steps done before; `notes`: lines under the header; `every`: seconds between plain lines."""
+        self.config, self.enabled, self.start, self.notes, self.every = config, enabled, start, list(notes), every
+        self.console = console or Console(stderr=True)
+        self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque([(clock(), start)], maxlen=RATE_WINDOW)
+        self._last_line = clock()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Progress:
+        if not self.enabled:
+            return self
+        for line in (header(self.config), *self.notes):
+            self.console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+        if self.console.is_terminal:
+            columns = (
+                BarColumn(bar_width=24),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.description}"),
+            )
+            self._bar = Bar(*columns, console=self.console, refresh_per_second=4)
+            self._task = self._bar.add_task("starting", total=self.config.total_steps, completed=self.start)
+            self._bar.start()
+        return self
+
+    def update(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Shows where the run is; cheap enough for every update."""
+        now = self._clock()
+        self._marks.append((now, step))
+        if not self.enabled:
+            return
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, description=self.line(step, metrics))
+        elif now - self._last_line >= self.every or step >= self.config.total_steps:
+            self._last_line = now
+            self._print(f"{step:>9,}/{self.config.total_steps:,}  {self.line(step, metrics)}")
+
+    def message(self, text: str) -> None:
+        """One line above the live display."""
+        if self.enabled:
+            self._print(text)
+
+    @property
+    def steps_per_second(self) -> float:
+        """Environment steps per second over the last updates; 0 before the second."""
+        (begin, first), (end, last) = self._marks[0], self._marks[-1]
+        return (last - first) / (end - begin) if end > begin else 0.0
+
+    def line(self, step: int, metrics: Mapping[str, Any]) -> str:
+        """The numbers of one moment: speed, time left, and what SHOWN names and the run measures."""
+        rate = self.steps_per_second
+        left = max(self.config.total_steps - step, 0)
+        parts = [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
+        for label, (name, form) in SHOWN.items():
+            value = metrics.get(name)
+            if value is not None and value == value:  # not nan
+                parts.append(f"{label} {form.format(float(value))}")
+        return " · ".join(parts)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def header(config: RunConfig) -> str:
+    """One line that says what trains on what."""
+    method = config.algorithm.name.upper() + ("+OPR" if config.opr.enabled else "")
+    keywords = ", ".join(f"{key}={value}" for key, value in config.env.kwargs.items())
+    task = config.env.id + (f"({keywords})" if keywords else "")
+    return f"{method} on {task}: {config.total_steps:,} steps, {config.env.num_envs} envs, seed {config.seed}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

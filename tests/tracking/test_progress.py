@@ -1,0 +1,94 @@
+import dataclasses
+import io
+import math
+
+from rich.console import Console
+
+from optimist.core.config import OPRConfig
+from optimist.tracking.progress import Progress, header
+from optimist.training.config import EnvConfig, RunConfig
+
+CONFIG = RunConfig(
+    total_steps=1000, seed=3, env=EnvConfig(id="optimist/DeepSea-v0", kwargs={"size": 12}), opr=OPRConfig()
+)
+METRICS = {"rollout/raw_return": 0.5, "policy/entropy": 0.69314, "opr/threshold": -0.01, "opr/memory_fill": 0.42,
+           "rollout/goal_rate": math.nan}  # fmt: skip
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def display(terminal=False, **options):
+    clock = Clock()
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=160, color_system=None)
+    return Progress(CONFIG, console=console, clock=clock, **options), console.file, clock
+
+
+def test_the_header_says_what_trains_on_what():
+    assert header(CONFIG) == "PPO+OPR on optimist/DeepSea-v0(size=12): 1,000 steps, 8 envs, seed 3"
+    assert header(RunConfig()).startswith("PPO on CartPole-v1: 100,000 steps")
+
+
+def test_without_a_terminal_there_are_plain_lines_now_and_then():
+    progress, file, clock = display(notes=["TensorBoard: not installed"], every=5.0)
+    with progress:
+        for step in (100, 200, 300):
+            clock.now += 2.0
+            progress.update(step, METRICS)
+    lines = file.getvalue().splitlines()
+    assert lines[1] == "TensorBoard: not installed"
+    assert lines[2:] == [
+        "      300/1,000  50 steps/s · 0:14 left · return 0.5 · entropy 0.693 · τ -0.01 · memory 42%",
+    ]  # fmt: skip
+    assert "\x1b" not in file.getvalue()
+
+
+def test_the_last_step_is_always_shown():
+    progress, file, clock = display(every=1e9)
+    with progress:
+        clock.now += 1.0
+        progress.update(1000, {})
+    assert "1,000/1,000" in file.getvalue()
+    assert "0:00 left" in file.getvalue()
+
+
+def test_on_a_terminal_the_bar_and_the_numbers_are_drawn():
+    progress, file, clock = display(terminal=True)
+    with progress:
+        clock.now += 1.0
+        progress.update(500, METRICS)
+        progress.message("evaluated [7] episodes")
+    assert "50%" in file.getvalue()
+    assert "memory 42%" in file.getvalue()
+    assert "evaluated [7] episodes" in file.getvalue()
+
+
+def test_disabled_shows_nothing_and_still_measures_speed():
+    progress, file, clock = display(enabled=False, notes=["a note"])
+    with progress:
+        clock.now += 2.0
+        progress.update(500, METRICS)
+        progress.message("hello")
+    assert file.getvalue() == ""
+    assert progress.steps_per_second == 250
+
+
+def test_a_resumed_run_measures_its_speed_from_where_it_began():
+    progress, _, clock = display(start=900)
+    with progress:
+        clock.now += 1.0
+        progress.update(950, {})
+    assert progress.steps_per_second == 50
+
+
+def test_time_left_of_long_runs_has_hours():
+    clock = Clock()
+    console = Console(file=io.StringIO())
+    long = Progress(dataclasses.replace(CONFIG, total_steps=1_000_000), console=console, clock=clock)
+    clock.now = 1.0
+    long.update(100, {})
+    assert long.line(100, {}) == "100 steps/s · 2:46:39 left"

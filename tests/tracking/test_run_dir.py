@@ -1,0 +1,220 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from optimist.errors import CheckpointError, RunFolderError
+from optimist.tracking import run_dir
+from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.run_dir import RunDir, default_path
+from optimist.training.config import RunConfig
+
+CONFIG = RunConfig(preset="deepsea/opr", seed=4)
+
+
+def content(path: Path) -> set[str]:
+    return {entry.name for entry in path.iterdir()}
+
+
+def test_a_new_run_holds_its_config(tmp_path):
+    with RunDir.create(tmp_path / "a" / "b", CONFIG) as run:
+        assert content(run.path) == {".lock", "config.toml"}
+    assert RunDir.read(tmp_path / "a" / "b").config == CONFIG
+
+
+def test_the_default_name_says_preset_seed_and_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert default_path(CONFIG).match("runs/deepsea-opr-4-[0-9]*-[0-9]*")
+    assert default_path(RunConfig()).name.startswith("CartPole-v1-0-")
+
+
+def test_two_runs_begun_in_the_same_second_get_two_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_dir, "default_path", lambda _: tmp_path / "runs" / "x")
+    with RunDir.create(None, CONFIG) as first, RunDir.create(None, CONFIG) as second:
+        assert (first.path.name, second.path.name) == ("x", "x-2")
+
+
+def test_an_empty_folder_is_taken_and_one_with_content_refused_untouched(tmp_path):
+    (tmp_path / "empty").mkdir()
+    RunDir.create(tmp_path / "empty", CONFIG).close()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(RunFolderError, match="mine is not empty; choose another --out"):
+        RunDir.create(tmp_path / "mine", CONFIG)
+    assert content(tmp_path / "mine") == {"thesis.txt"}
+
+
+def test_creating_over_a_finished_run_is_refused_with_the_way_on(tmp_path):
+    RunDir.create(tmp_path / "r", CONFIG).close()
+    with pytest.raises(RunFolderError, match=r"go on with it by `optimist resume .*r`, or choose another --out"):
+        RunDir.create(tmp_path / "r", CONFIG)
+    RunDir.open(tmp_path / "r").close()  # the refused attempt freed the lock
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "f").write_text("")
+    with pytest.raises(RunFolderError, match="is a file"):
+        RunDir.create(tmp_path / "f", CONFIG)
+
+
+@pytest.mark.parametrize("enter", [RunDir.open, RunDir.read])
+def test_a_folder_that_is_no_run_is_refused(tmp_path, enter):
+    with pytest.raises(RunFolderError, match=r"is not a run folder; it has no config.toml"):
+        enter(tmp_path)
+    assert content(tmp_path) == set()
+
+
+def test_a_run_in_use_is_refused_for_writing_and_open_for_reading(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.save_checkpoint(1, {"a": 1})
+        with pytest.raises(RunFolderError, match="in use by another process"):
+            RunDir.open(run.path)
+        with pytest.raises(RunFolderError, match="in use by another process"):
+            RunDir.create(run.path, CONFIG)
+        assert RunDir.read(run.path).load_checkpoint() == {"a": 1}
+
+
+def test_a_reader_changes_nothing(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.save_checkpoint(1, {})
+        run.metrics.append(2, {})
+        reader = RunDir.read(run.path)
+        reader.load_checkpoint()
+        assert [line["step"] for line in read_metrics(run.path / "metrics.jsonl")] == [2]
+        for write in (lambda: reader.save_checkpoint(1, {}), lambda: reader.write_summary({}), lambda: reader.metrics):
+            with pytest.raises(RunFolderError, match="opened to read only"):
+                write()
+
+
+def test_resuming_cuts_the_metrics_back_to_the_checkpoint(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.metrics.append(1, {})
+        run.save_checkpoint(1, {"update": 1})
+        run.metrics.append(2, {})
+    with (tmp_path / "r" / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 3, "ha')
+    with RunDir.open(tmp_path / "r") as run:
+        assert run.load_checkpoint() == {"update": 1}
+        run.metrics.append(2, {"again": 1})
+    assert read_metrics(tmp_path / "r" / "metrics.jsonl") == [{"step": 1}, {"step": 2, "again": 1}]
+
+
+def test_before_the_first_checkpoint_a_resumed_run_starts_over(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.metrics.append(1, {})
+    with RunDir.open(tmp_path / "r") as run:
+        assert run.load_checkpoint() is None
+        assert run.metrics.offset == 0
+
+
+def test_opening_removes_what_a_killed_writer_left(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.save_checkpoint(1, {})
+    (tmp_path / "r" / ".tmp-summary.json").write_text("{")
+    (tmp_path / "r" / "checkpoints" / ".tmp-step-2").mkdir()
+    with RunDir.open(tmp_path / "r"):
+        assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl", "checkpoints"}
+        assert content(tmp_path / "r" / "checkpoints") == {"step-1"}
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run_dir.checkpoint.save_checkpoint(run.checkpoints, 1, [1, 2])
+        with pytest.raises(CheckpointError, match="not saved by a training run"):
+            run.load_checkpoint()
+
+
+def test_summary_and_final_policy_come_back(tmp_path):
+    shared = torch.ones(2)
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        assert run.read_summary() is None
+        with pytest.raises(RunFolderError, match=r"has no final.safetensors; the run has not ended: optimist resume"):
+            run.read_final()
+        run.write_summary({"solved": True, "τ": 0.5})
+        run.write_final({"w": shared, "tied": shared, "t": torch.ones(2, 3).T}, {"step": "7"})
+    run = RunDir.read(tmp_path / "r")
+    state, words = run.read_final()
+    assert run.read_summary() == {"solved": True, "τ": 0.5}
+    assert state["tied"].tolist() == [1, 1]
+    assert state["t"].shape == (3, 2)
+    assert words == {"step": "7"}
+
+
+def test_a_damaged_final_policy_is_one_line(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.write_final({"w": torch.ones(2)})
+        (run.path / "final.safetensors").write_bytes(b"1234")
+        with pytest.raises(CheckpointError, match=r"final.safetensors is damaged"):
+            run.read_final()
+
+
+HOLDER = """
+import os, sys, time
+from pathlib import Path
+from optimist.tracking.run_dir import RunDir
+from optimist.training.config import RunConfig
+run = RunDir.create(Path(sys.argv[1]), RunConfig())
+child = os.fork()  # as an environment worker is
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_trainer_frees_the_folder_though_its_worker_lives_on(tmp_path):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "r"], stdout=subprocess.PIPE, text=True)
+    worker = int(holder.stdout.readline())
+    try:
+        with pytest.raises(RunFolderError, match="in use"):
+            RunDir.open(tmp_path / "r")
+        holder.kill()
+        holder.wait()
+        os.kill(worker, 0)  # still there
+        RunDir.open(tmp_path / "r").close()
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+        os.kill(worker, signal.SIGKILL)
+
+
+SAVER = """
+import itertools, sys
+from pathlib import Path
+import torch
+from optimist.tracking.run_dir import RunDir
+from optimist.training.config import RunConfig
+path = Path(sys.argv[1])
+run = RunDir.open(path) if path.exists() else RunDir.create(path, RunConfig())
+state = run.load_checkpoint()
+for step in itertools.count(1 if state is None else state["step"] + 1):
+    run.metrics.append(step, {"loss/total": 0.5})
+    run.save_checkpoint(step, {"step": step, "w": torch.full((1000,), float(step))})
+    print(step, flush=True)
+"""
+
+
+def test_a_run_killed_at_any_moment_has_a_whole_checkpoint_and_fitting_metrics(tmp_path):
+    path = tmp_path / "r"
+    reached = 0
+    for round_number in range(4):
+        saver = subprocess.Popen([sys.executable, "-c", SAVER, path], stdout=subprocess.PIPE, text=True)
+        saver.stdout.readline()
+        time.sleep(0.02 + 0.013 * round_number)
+        saver.send_signal(signal.SIGKILL)
+        printed = saver.communicate()[0].split()
+        with RunDir.open(path) as run:
+            state = run.load_checkpoint()
+        assert state["step"] >= max([reached, *map(int, printed)])
+        assert state["w"].unique().tolist() == [state["step"]]
+        steps = [json.loads(line)["step"] for line in (path / "metrics.jsonl").read_text().splitlines()]
+        assert steps == list(range(1, state["step"] + 1))
+        reached = state["step"]
