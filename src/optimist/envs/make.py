@@ -1,0 +1,141 @@
+"""EnvConfig → a Gymnasium vector environment, ours or anybody's, checked for what the learners can handle."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec, VectorizeMode
+from gymnasium.error import DependencyNotInstalled
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from optimist.errors import ConfigError, MissingExtra, UnknownName, missing_extra, unknown_name
+
+if TYPE_CHECKING:
+    from optimist.config import EnvConfig
+
+AnyVectorEnv = VectorEnv[Any, Any, Any]
+
+TASK_SEED_KEYWORDS = {"optimist/DeepSea-v0": "map_seed"}
+"""Keyword through which the run's seed fixes the task itself, apart from what happens in it."""
+
+
+def make_envs(config: EnvConfig, seed: int | None = None) -> AnyVectorEnv:
+    """`config.num_envs` environments behind one vector environment; the caller seeds them with `reset(seed=…)`.
+
+    `auto` takes the environment's own vector version where it has one, else one process (`sync`) with
+    `AutoresetMode.SAME_STEP`; metadata["autoreset_mode"] always says which mode came out. `seed` fixes what is drawn
+    once for a run (DeepSea's map), so that environments made later for evaluation or on resume have the same task.
+    """
+    spec = find_spec(config.id)
+    mode = _vectorize_mode(config, spec)
+    kwargs = _with_task_seed(config, spec, mode, seed)
+    envs = _make(config, spec, mode, kwargs)
+    try:
+        if not isinstance(envs.metadata.get("autoreset_mode"), AutoresetMode):
+            raise ConfigError(
+                f"{spec.id}'s own vector version does not say how it resets: use env.vectorization = 'sync'"
+            )
+        check_spaces(spec.id, envs.single_observation_space, envs.single_action_space)
+    except ConfigError:
+        envs.close()
+        raise
+    return envs
+
+
+def can_save_state(envs: AnyVectorEnv) -> bool:
+    """Whether the environments can save and restore their exact state (`state_dict`, `load_state_dict`)."""
+    return all(callable(getattr(envs.unwrapped, name, None)) for name in ("state_dict", "load_state_dict"))
+
+
+def find_spec(env_id: str) -> EnvSpec:
+    """The registered spec of an id; `module:id` imports the module that registers it first."""
+    module, _, name = env_id.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise MissingExtra(f"cannot import '{module}' of environment '{env_id}': {_one_line(error)}") from error
+    spec = gymnasium.registry.get(name)
+    if spec is not None:
+        return spec
+    # A name without version or namespace is close to its full id; the version is asked for, as results depend on it.
+    if difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.5):
+        raise unknown_name("environment", env_id, gymnasium.registry)
+    raise UnknownName(
+        f"no environment '{env_id}'; expected a registered Gymnasium id, or module:id to import its package"
+    )
+
+
+def check_spaces(env_id: str, observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
+    """Raise ConfigError unless the learners can handle these spaces of a single environment."""
+    match observation:
+        case spaces.Discrete(start=0):
+            pass
+        case spaces.Box(shape=shape) if len(shape) in (1, 3):
+            pass
+        case _:
+            raise ConfigError(
+                f"{env_id} observes {observation}; expected Discrete from 0, a Box [n], or an image Box of 3 dimensions"
+            )
+    match action:
+        case spaces.Discrete(start=0):
+            pass
+        case spaces.MultiDiscrete(shape=shape, start=start) if len(shape) == 1 and not start.any():
+            pass
+        case spaces.Box(shape=shape, dtype=dtype) if len(shape) == 1 and dtype is not None and dtype.kind == "f":
+            pass
+        case _:
+            raise ConfigError(
+                f"{env_id} takes actions {action}; expected Discrete or MultiDiscrete from 0, or a Box [n] of floats"
+            )
+
+
+def _vectorize_mode(config: EnvConfig, spec: EnvSpec) -> VectorizeMode:
+    if config.vectorization == "auto":
+        # Gymnasium cannot put the wrappers a spec asks for around a vector version.
+        own = spec.vector_entry_point is not None and not spec.additional_wrappers
+        return VectorizeMode.VECTOR_ENTRY_POINT if own or spec.entry_point is None else VectorizeMode.SYNC
+    if config.vectorization not in ("sync", "async"):
+        raise unknown_name("env.vectorization", config.vectorization, ("auto", "sync", "async"))
+    if spec.entry_point is None:
+        raise ConfigError(f"{spec.id} has only a vector version: use env.vectorization = 'auto'")
+    return VectorizeMode(config.vectorization)
+
+
+def _with_task_seed(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, seed: int | None) -> dict[str, Any]:
+    keyword = TASK_SEED_KEYWORDS.get(spec.id)
+    if keyword is None or config.kwargs.get(keyword) is not None:
+        return dict(config.kwargs)
+    if seed is not None:
+        return {**config.kwargs, keyword: seed}
+    if mode is not VectorizeMode.VECTOR_ENTRY_POINT and config.num_envs > 1:
+        raise ConfigError(
+            f"{config.num_envs} separate {spec.id} would differ in their {keyword}: give a seed or {keyword}"
+        )
+    return dict(config.kwargs)
+
+
+def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[str, Any]) -> AnyVectorEnv:
+    own = mode is VectorizeMode.VECTOR_ENTRY_POINT
+    vector_kwargs = None if own else {"autoreset_mode": AutoresetMode.SAME_STEP}
+    try:
+        return gymnasium.make_vec(
+            spec, num_envs=config.num_envs, vectorization_mode=mode, vector_kwargs=vector_kwargs, **kwargs
+        )
+    except ConfigError:
+        raise
+    except (DependencyNotInstalled, ImportError) as error:
+        if "box2d" in str(error).lower():
+            raise missing_extra(spec.id, "classic", "Box2D") from error
+        raise MissingExtra(f"{spec.id} needs a package that is not installed: {_one_line(error)}") from error
+    except (TypeError, ValueError, KeyError, AssertionError, gymnasium.error.Error) as error:
+        reason = _one_line(error.__cause__ or error)
+        raise ConfigError(f"cannot make {spec.id} with env.kwargs {config.kwargs}: {reason}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
