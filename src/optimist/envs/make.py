@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -57,17 +58,16 @@ def find_spec(env_id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except (ImportError, TypeError) as error:
             raise MissingExtra(f"cannot import '{module}' of environment '{env_id}': {_one_line(error)}") from error
     spec = gymnasium.registry.get(name)
     if spec is not None:
         return spec
-    # A name without version or namespace is close to its full id; the version is asked for, as results depend on it.
-    if difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.5):
-        raise unknown_name("environment", env_id, gymnasium.registry)
-    raise UnknownName(
-        f"no environment '{env_id}'; expected a registered Gymnasium id, or module:id to import its package"
+    near = _nearest(name)
+    hint = (
+        f"did you mean '{near}'?" if near else "expected a registered Gymnasium id, or module:id to import its package"
     )
+    raise UnknownName(f"no environment '{env_id}'; {hint}")
 
 
 def check_spaces(env_id: str, observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
@@ -129,13 +129,31 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
     except ConfigError:
         raise
     except (DependencyNotInstalled, ImportError) as error:
-        if "box2d" in str(error).lower():
-            raise missing_extra(spec.id, "classic", "Box2D") from error
-        raise MissingExtra(f"{spec.id} needs a package that is not installed: {_one_line(error)}") from error
+        raise _missing_package(spec, error) from error
     except (TypeError, ValueError, KeyError, AssertionError, gymnasium.error.Error) as error:
         reason = _one_line(error.__cause__ or error)
         raise ConfigError(f"cannot make {spec.id} with env.kwargs {config.kwargs}: {reason}") from error
 
 
+def _nearest(name: str) -> str | None:
+    """The registered id whose name, apart from namespace and version, is nearest: of several, the latest."""
+    namespace, _, bare = re.sub(r"-v\d+$", "", name).rpartition("/")
+    specs = gymnasium.registry.values()
+    near = difflib.get_close_matches(bare.lower(), {spec.name.lower() for spec in specs}, n=1)
+    matching = [spec for spec in specs if spec.name.lower() in near]
+    order = [(spec.namespace == namespace, spec.namespace is None, spec.version or 0, spec.id) for spec in matching]
+    return max(order)[-1] if order else None
+
+
+def _missing_package(spec: EnvSpec, error: Exception) -> MissingExtra:
+    if "box2d" in str(error).lower():
+        return missing_extra(spec.id, "classic", "Box2D")
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return MissingExtra(f"{spec.id} needs {package}: pip install {package}")
+    return MissingExtra(f"{spec.id} cannot be made: {_one_line(error)}")
+
+
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__} {text}" if isinstance(error, KeyError) or not text else text

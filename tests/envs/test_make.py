@@ -1,0 +1,259 @@
+"""make_envs: which vectorisation comes out, how the run's seed reaches the task, and each error in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from gymnasium.envs.registration import WrapperSpec
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from optimist.config import EnvConfig
+from optimist.envs import can_save_state, make_envs
+from optimist.envs.deepsea import DeepSeaVectorEnv, deepsea_map
+from optimist.envs.key_door import KeyDoorTreasureVectorEnv
+from optimist.envs.make import check_spaces
+from optimist.errors import ConfigError, MissingExtra, OptimistError, UnknownName
+
+DEEPSEA, KEY_DOOR = "optimist/DeepSea-v0", "optimist/KeyDoorTreasure-v0"
+
+
+class SpacesEnv(gymnasium.Env):
+    """An environment with whatever spaces a test wants."""
+
+    def __init__(self, observation: Any, action: Any) -> None:
+        self.observation_space, self.action_space = observation, action
+
+
+class SilentVectorEnv(VectorEnv):
+    """A vector environment that does not say how it resets."""
+
+    def __init__(self, num_envs: int) -> None:
+        self.num_envs = num_envs
+        self.single_observation_space = self.single_action_space = spaces.Discrete(2)
+
+
+@pytest.fixture
+def registered() -> Iterator[Any]:
+    """Register environments for one test."""
+    ids = []
+
+    def register(env_id: str, **kwargs: Any) -> str:
+        gymnasium.register(env_id, **kwargs)
+        ids.append(env_id)
+        return env_id
+
+    yield register
+    for env_id in ids:
+        del gymnasium.registry[env_id]
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "mode"),
+    [
+        (EnvConfig(id=DEEPSEA, num_envs=3), DeepSeaVectorEnv, AutoresetMode.SAME_STEP),
+        (EnvConfig(id=KEY_DOOR, num_envs=3), KeyDoorTreasureVectorEnv, AutoresetMode.SAME_STEP),
+        (EnvConfig(id="CartPole-v1", num_envs=3), CartPoleVectorEnv, AutoresetMode.NEXT_STEP),
+        (EnvConfig(id="CartPole-v1", num_envs=3, vectorization="sync"), SyncVectorEnv, AutoresetMode.SAME_STEP),
+        (EnvConfig(id="Acrobot-v1", num_envs=3), SyncVectorEnv, AutoresetMode.SAME_STEP),
+        (EnvConfig(id="Pendulum-v1", num_envs=2, vectorization="async"), AsyncVectorEnv, AutoresetMode.SAME_STEP),
+        (EnvConfig(id="optimist.envs:" + DEEPSEA, num_envs=1), DeepSeaVectorEnv, AutoresetMode.SAME_STEP),
+    ],
+)
+def test_vectorisation_and_autoreset_mode(config: EnvConfig, kind: type, mode: AutoresetMode) -> None:
+    envs = make_envs(config, seed=0)
+    assert type(envs) is kind
+    assert envs.num_envs == config.num_envs
+    assert envs.metadata["autoreset_mode"] is mode
+    observations, _ = envs.reset(seed=0)
+    assert envs.observation_space.contains(observations)
+    envs.step(envs.action_space.sample())
+    envs.close()
+
+
+def test_keywords_reach_the_environment() -> None:
+    assert make_envs(EnvConfig(id=DEEPSEA, kwargs={"size": 5})).size == 5
+    assert make_envs(EnvConfig(id=KEY_DOOR, kwargs={"height": 3, "apple": True})).single_observation_space.n == 108
+    assert make_envs(EnvConfig(id="CartPole-v1", kwargs={"max_episode_steps": 7})).max_episode_steps == 7
+
+
+def test_seed_fixes_the_map_and_resets_with_other_seeds_keep_it() -> None:
+    training = make_envs(EnvConfig(id=DEEPSEA, num_envs=4), seed=3)
+    evaluation = make_envs(EnvConfig(id=DEEPSEA, num_envs=2), seed=3)
+    training.reset(seed=100)
+    evaluation.reset(seed=200)
+    assert np.array_equal(training.right_is_one, deepsea_map(3, 12))
+    assert np.array_equal(evaluation.right_is_one, deepsea_map(3, 12))
+
+
+def test_map_seed_in_the_config_wins_over_the_seed() -> None:
+    envs = make_envs(EnvConfig(id=DEEPSEA, kwargs={"map_seed": 8}), seed=3)
+    assert np.array_equal(envs.right_is_one, deepsea_map(8, 12))
+
+
+def test_separate_processes_or_copies_share_the_map_too() -> None:
+    envs = make_envs(EnvConfig(id=DEEPSEA, num_envs=3, vectorization="sync"), seed=3)
+    envs.reset(seed=50)
+    for env in envs.envs:
+        assert np.array_equal(env.unwrapped.game.right_is_one, deepsea_map(3, 12))
+
+
+def test_separate_copies_without_any_seed_for_the_map_are_refused() -> None:
+    with pytest.raises(ConfigError, match="would differ in their map_seed"):
+        make_envs(EnvConfig(id=DEEPSEA, num_envs=3, vectorization="sync"))
+    make_envs(EnvConfig(id=DEEPSEA, num_envs=1, vectorization="sync"))
+
+
+def test_who_can_save_its_state() -> None:
+    assert can_save_state(make_envs(EnvConfig(id=DEEPSEA)))
+    assert can_save_state(RecordEpisodeStatistics(make_envs(EnvConfig(id=KEY_DOOR))))
+    assert not can_save_state(make_envs(EnvConfig(id="CartPole-v1")))
+    assert not can_save_state(make_envs(EnvConfig(id=KEY_DOOR, vectorization="sync")))
+
+
+def test_spec_with_wrappers_is_not_given_to_its_vector_version(registered: Any) -> None:
+    limit = WrapperSpec("TimeLimit", "gymnasium.wrappers:TimeLimit", {"max_episode_steps": 3})
+    env_id = registered(
+        "test/Wrapped-v0",
+        entry_point="optimist.envs.deepsea:DeepSeaEnv",
+        vector_entry_point="optimist.envs.deepsea:DeepSeaVectorEnv",
+        additional_wrappers=(limit,),
+    )
+    envs = make_envs(EnvConfig(id=env_id, num_envs=1))
+    assert isinstance(envs, SyncVectorEnv)
+    envs.reset(seed=0)
+    truncated = [envs.step(np.array([0]))[3][0] for _ in range(3)]
+    assert truncated == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "suggested"),
+    [
+        ("CartPole", "CartPole-v1"),
+        ("cartpole-v1", "CartPole-v1"),
+        ("LunarLander-v2", "LunarLander-v3"),
+        ("DeepSea", DEEPSEA),
+        ("optimist/DeepSee-v0", DEEPSEA),
+        ("KeyDoor-v0", KEY_DOOR),
+    ],
+)
+def test_unknown_id_gets_a_suggestion(asked: str, suggested: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        make_envs(EnvConfig(id=asked))
+    assert str(caught.value) == f"no environment '{asked}'; did you mean '{suggested}'?"
+
+
+@pytest.mark.parametrize("asked", ["qqqqqqq", "", "ALE/Breakout-v5", ":", "a b/c"])
+def test_id_like_no_other_gets_advice(asked: str) -> None:
+    with pytest.raises(UnknownName, match="expected a registered Gymnasium id"):
+        make_envs(EnvConfig(id=asked))
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        (EnvConfig(id="nomodule:Foo-v0"), MissingExtra, "cannot import 'nomodule'"),
+        (EnvConfig(id=".x:Foo-v0"), MissingExtra, "cannot import '.x'"),
+        (
+            EnvConfig(kwargs={"sise": 3}),
+            ConfigError,
+            r"cannot make CartPole-v1 with env.kwargs \{'sise': 3\}: .*'sise'",
+        ),
+        (EnvConfig(kwargs={"sise": 3}, vectorization="sync"), ConfigError, "unexpected keyword argument 'sise'"),
+        (EnvConfig(kwargs={"num_envs": 3}), ConfigError, "multiple values for keyword argument 'num_envs'"),
+        (EnvConfig(id=DEEPSEA, kwargs={"size": 1}), ConfigError, "^DeepSea's size must be an integer of at least 2"),
+        (EnvConfig(id=DEEPSEA, kwargs={"size": 1}, vectorization="async"), ConfigError, "DeepSea's size must be"),
+        (EnvConfig(id=DEEPSEA, kwargs={"sise": 1}), ConfigError, "unexpected keyword argument 'sise'"),
+        (EnvConfig(id="FrozenLake-v1", kwargs={"map_name": "9x9"}), ConfigError, "KeyError '9x9'"),
+        (EnvConfig(vectorization="asink"), UnknownName, "no env.vectorization 'asink'; did you mean 'async'?"),
+        (EnvConfig(id="Blackjack-v1"), ConfigError, "Blackjack-v1 observes Tuple"),
+    ],
+)
+def test_bad_configs_are_named_in_one_line(config: EnvConfig, error: type[OptimistError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        make_envs(config, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "env_id", "message"),
+    [
+        ("Box2D", "LunarLander-v3", "LunarLander-v3 needs Box2D: pip install 'optimist[classic]'"),
+        ("jax", "phys2d/CartPole-v1", "phys2d/CartPole-v1 needs jax: pip install jax"),
+        ("mujoco", "Ant-v5", "Ant-v5 cannot be made: MuJoCo is not installed"),
+    ],
+)
+def test_missing_package_names_the_command(module: str, env_id: str, message: str) -> None:
+    # In a process of its own, as the package may already be loaded here.
+    code = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from optimist.config import EnvConfig\n"
+        "from optimist.envs import make_envs\n"
+        "from optimist.errors import MissingExtra\n"
+        f"try: make_envs(EnvConfig(id={env_id!r}))\nexcept MissingExtra as error: print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert shown.stdout.startswith(message), shown.stderr
+    assert shown.stdout.count("\n") == 1
+
+
+def test_vector_version_that_hides_its_autoreset_mode_is_refused(registered: Any) -> None:
+    env_id = registered("test/Silent-v0", vector_entry_point=SilentVectorEnv)
+    with pytest.raises(ConfigError, match="does not say how it resets"), pytest.warns(UserWarning, match="Autoreset"):
+        make_envs(EnvConfig(id=env_id))
+    with pytest.raises(ConfigError, match="only a vector version"):
+        make_envs(EnvConfig(id=env_id, vectorization="sync"))
+
+
+FLOATS = spaces.Box(-1.0, 1.0, (3,), np.float32)
+TWO = spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    ("observation", "action"),
+    [
+        (FLOATS, TWO),
+        (spaces.Box(0, 255, (4, 84, 84), np.uint8), TWO),
+        (spaces.Discrete(9), spaces.MultiDiscrete([2, 3])),
+        (FLOATS, spaces.Box(-1.0, 1.0, (2,), np.float32)),
+        (FLOATS, spaces.Box(-1.0, 1.0, (2,), np.float64)),
+    ],
+)
+def test_supported_spaces_pass(observation: Any, action: Any) -> None:
+    check_spaces("Some-v0", observation, action)
+
+
+@pytest.mark.parametrize(
+    ("observation", "action", "message"),
+    [
+        (spaces.Box(0.0, 1.0, (3, 3)), TWO, "observes Box"),
+        (spaces.Box(0.0, 1.0, ()), TWO, "observes Box"),
+        (spaces.Discrete(3, start=1), TWO, "observes Discrete"),
+        (spaces.Dict(a=TWO), TWO, "observes Dict"),
+        (spaces.MultiBinary(3), TWO, "observes MultiBinary"),
+        (FLOATS, spaces.Discrete(3, start=-1), "takes actions Discrete"),
+        (FLOATS, spaces.MultiDiscrete([[2, 2], [2, 2]]), "takes actions MultiDiscrete"),
+        (FLOATS, spaces.MultiDiscrete([2, 2], start=[0, 1]), "takes actions MultiDiscrete"),
+        (FLOATS, spaces.Box(-1.0, 1.0, (2, 2)), "takes actions Box"),
+        (FLOATS, spaces.Box(0, 5, (2,), np.int64), "takes actions Box"),
+        (FLOATS, spaces.Tuple([TWO]), "takes actions Tuple"),
+    ],
+)
+def test_other_spaces_are_refused(registered: Any, observation: Any, action: Any, message: str) -> None:
+    env_id = registered("test/Spaces-v0", entry_point=lambda: SpacesEnv(observation, action), disable_env_checker=True)
+    with pytest.raises(ConfigError, match=f"test/Spaces-v0 {message}"):
+        make_envs(EnvConfig(id=env_id, num_envs=2))
+
+
+def test_importing_the_environments_loads_neither_torch_nor_numba() -> None:
+    code = "import sys, optimist.envs; print(sorted({'torch', 'numba', 'optimist.envs.deepsea'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert shown.stdout.strip() == "[]"
