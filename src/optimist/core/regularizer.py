@@ -122,6 +122,7 @@ class OptimisticRegularizer:
             "opr/admitted": self.admitted,
             "opr/memory_transitions": self.memory.num_transitions,
             "opr/memory_episodes": len(self.memory.episodes),
+            "opr/memory_fill": self.memory.num_transitions / self.config.capacity_transitions,
             "opr/memory_return": self.memory.mean_return,
             "opr/memory_bytes": self.memory.num_bytes + self.builder.num_bytes,
             "opr/bc_coef": self.bc_coef,

@@ -1,0 +1,213 @@
+"""RunConfig: everything one run is made of, as frozen dataclasses that check themselves; imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optimist.core.config import OPRConfig
+from optimist.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvConfig:
+    """Which environment, how many of it, and what the learner makes of its signals."""
+
+    id: str = "CartPole-v1"
+    """Gymnasium id, for example CartPole-v1 or optimist/DeepSea-v0."""
+    num_envs: int = 8
+    """Environments stepped side by side (N)."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Keywords for the environment's constructor."""
+    vectorization: Literal["auto", "sync", "async"] = "auto"
+    """The environment's own vector version if it has one, else one process; or by name."""
+    clip_rewards: bool = False
+    """Train on sign(r); the raw reward still decides about the memory."""
+    truncation: Literal["bootstrap", "end", "ignored"] = "bootstrap"
+    """A time limit: bootstrap with the value behind it; a real end (tasks scored over a fixed number of steps); or
+    nothing the learner notices, so that returns leak into the next episode (Cardiff's habit)."""
+    group_key: str = ""
+    """Entry of `info` that names an episode's group (opponent, level) for thresholds per group; empty for none."""
+    store_executed: bool = True
+    """Learn from the action the environment says it executed (`info["executed"]`), not from the one sampled."""
+
+    def __post_init__(self) -> None:
+        if self.num_envs < 1:
+            raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """The policy and value network."""
+
+    kind: Literal["auto", "mlp", "nature_cnn"] = "auto"
+    """`auto`: Nature CNN for images, MLP for everything else."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Hidden widths of the MLP (actor and critic have one each)."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """Activation of the MLP."""
+    initialization: Literal["orthogonal", "default"] = "orthogonal"
+    """Orthogonal with gains √2, 0.01 (actor) and 1 (critic); or PyTorch's own."""
+    cnn_features: int = 512
+    """Width of the Nature CNN's last layer."""
+    log_std: float = 0.0
+    """Initial log σ of a Gaussian policy."""
+
+    def __post_init__(self) -> None:
+        if any(width < 1 for width in (*self.hidden, self.cnn_features)):
+            raise ConfigError(f"network widths must be at least 1, got hidden {self.hidden}, cnn {self.cnn_features}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOConfig:
+    """Proximal Policy Optimization (Schulman et al., 2017)."""
+
+    name: Literal["ppo"] = "ppo"
+    """Which algorithm this is."""
+    rollout_steps: int = 128
+    """T. Steps of each environment between two updates."""
+    epochs: int = 4
+    """Passes over each rollout."""
+    minibatch_size: int = 256
+    """Fresh rows of one gradient step; the last minibatch of a pass takes what remains."""
+    learning_rate: float = 2.5e-4
+    """Adam's learning rate at the start."""
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    """Constant, or falling linearly to 0 over the run."""
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    """Adam's β₁ and β₂."""
+    adam_eps: float = 1e-5
+    """Adam's ε."""
+    gamma: float = 0.99
+    """γ. Discount."""
+    gae_lambda: float = 0.95
+    """λ of generalised advantage estimation; 1 gives Monte-Carlo returns."""
+    clip_eps: float = 0.2
+    """ε. The ratio π_θ/π_old is clipped to 1 ± ε."""
+    value_clip: float | None = None
+    """Clip the new value to the old one ± this; None for no value clipping."""
+    value_coef: float = 0.5
+    """c_v. Weight of the squared value error."""
+    entropy_coef: float = 0.01
+    """c_ent. Weight of the entropy bonus."""
+    max_grad_norm: float | None = 0.5
+    """Global gradient norm is clipped to this; None for no clipping."""
+    normalize_advantages: Literal["minibatch", "batch", "off"] = "minibatch"
+    """Standardise advantages over each minibatch, over the whole batch, or not at all."""
+    target_kl: float | None = None
+    """Stop an update's passes once the approximate KL exceeds 1.5 times this; None for never."""
+
+    def __post_init__(self) -> None:
+        _check_common(self, "ppo")
+        if self.epochs < 1 or self.minibatch_size < 1:
+            raise ConfigError(
+                f"ppo epochs and minibatch_size must be at least 1, got {self.epochs}, {self.minibatch_size}"
+            )
+        if not self.clip_eps > 0:
+            raise ConfigError(f"ppo.clip_eps must be above 0, got {self.clip_eps}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class A2CConfig:
+    """Advantage actor-critic (Mnih et al., 2016, synchronous)."""
+
+    name: Literal["a2c"] = "a2c"
+    """Which algorithm this is."""
+    rollout_steps: int = 5
+    """T. Steps of each environment between two updates."""
+    learning_rate: float = 7e-4
+    """RMSprop's learning rate at the start."""
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    """Constant, or falling linearly to 0 over the run."""
+    rmsprop_alpha: float = 0.99
+    """Smoothing of RMSprop's squared gradients."""
+    rmsprop_eps: float = 1e-5
+    """RMSprop's ε."""
+    gamma: float = 0.99
+    """γ. Discount."""
+    gae_lambda: float = 1.0
+    """λ of generalised advantage estimation; 1 gives n-step returns."""
+    value_coef: float = 0.5
+    """c_v. Weight of the squared value error."""
+    entropy_coef: float = 0.01
+    """c_ent. Weight of the entropy bonus."""
+    max_grad_norm: float | None = 0.5
+    """Global gradient norm is clipped to this; None for no clipping."""
+    normalize_advantages: Literal["batch", "off"] = "off"
+    """Standardise advantages over the batch, or not."""
+
+    def __post_init__(self) -> None:
+        _check_common(self, "a2c")
+
+
+AlgorithmConfig = PPOConfig | A2CConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run: environment, network, algorithm, OPR, budget, seed and how it is recorded."""
+
+    preset: str = ""
+    """Name of the preset this config started from."""
+    total_steps: int = 100_000
+    """Environment steps of the whole run, all environments together."""
+    seed: int = 0
+    """Fixes everything random in the run."""
+    device: str = "cpu"
+    """Torch device of the learner: cpu, cuda or cuda:1."""
+    threads: int = 1
+    """Torch threads; small networks are fastest on 1 or 2."""
+    deterministic: bool = False
+    """Ask torch for deterministic kernels; needed on CUDA for exact resume."""
+    env: EnvConfig = field(default_factory=EnvConfig)
+    """The environment."""
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    """The policy and value network."""
+    algorithm: AlgorithmConfig = field(default_factory=PPOConfig)
+    """The base learner."""
+    opr: OPRConfig = field(default_factory=lambda: OPRConfig(enabled=False))
+    """Optimistic Policy Regularization; `enabled = false` gives the plain learner."""
+    checkpoint_every: int = 50_000
+    """Steps between checkpoints; environments that cannot save their state restart there (see docs)."""
+    log_every: int = 1
+    """Updates between lines in metrics.jsonl."""
+    evaluate_every: int = 0
+    """Steps between evaluations during training; 0 for none."""
+    evaluate_episodes: int = 10
+    """Episodes of one evaluation during training."""
+    tensorboard: bool = True
+    """Write TensorBoard events where tensorboard is installed."""
+    wandb: bool = False
+    """Also log to Weights & Biases (extra `wandb`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0 or self.evaluate_every < 0:
+            raise ConfigError(f"seed and evaluate_every must be at least 0, got {self.seed}, {self.evaluate_every}")
+
+    @property
+    def batch_size(self) -> int:
+        """T·N. Environment steps of one update."""
+        return self.algorithm.rollout_steps * self.env.num_envs
+
+    @property
+    def total_updates(self) -> int:
+        """Updates that fit into the budget; at least one."""
+        return max(1, self.total_steps // self.batch_size)
+
+
+def _check_common(config: PPOConfig | A2CConfig, name: str) -> None:
+    if config.rollout_steps < 1:
+        raise ConfigError(f"{name}.rollout_steps must be at least 1, got {config.rollout_steps}")
+    if not config.learning_rate > 0:
+        raise ConfigError(f"{name}.learning_rate must be above 0, got {config.learning_rate}")
+    for field_name in ("gamma", "gae_lambda"):
+        if not 0.0 <= getattr(config, field_name) <= 1.0:
+            raise ConfigError(f"{name}.{field_name} must lie in [0, 1], got {getattr(config, field_name)}")
+    for field_name in ("value_coef", "entropy_coef"):
+        if getattr(config, field_name) < 0:
+            raise ConfigError(f"{name}.{field_name} must be at least 0, got {getattr(config, field_name)}")
+    if config.max_grad_norm is not None and not config.max_grad_norm > 0:
+        raise ConfigError(f"{name}.max_grad_norm must be above 0 or None, got {config.max_grad_norm}")

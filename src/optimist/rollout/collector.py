@@ -1,0 +1,202 @@
+"""Collector: steps the vector environment with the policy and fills a Rollout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from optimist.config import EnvConfig
+from optimist.errors import NonFiniteLoss
+from optimist.networks.actor_critic import ActorCritic
+from optimist.rollout.batch import Rollout
+from optimist.rollout.stepper import Array, Transition, VectorStepper, rows_of
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """A finished training episode, as the game counts it."""
+
+    raw_return: float
+    length: int
+    group: int
+    goal: bool | None  # whether it reached the goal; None where the environment has none
+    step: int  # environment steps of the run when it ended
+
+
+class Collector:
+    """Policy × environments → Rollout [T, N]; the finished episodes of the last rollout are in `finished`."""
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        config: EnvConfig,
+        policy: ActorCritic,
+        rollout_steps: int,
+        generator: torch.Generator,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.envs, self.config, self.policy = envs, config, policy
+        self.num_steps, self.generator, self.device = rollout_steps, generator, torch.device(device)
+        self.stepper = VectorStepper(envs)
+        self.bounds = _action_bounds(envs.single_action_space)
+        self.obs: Array = np.empty(0)
+        self.groups = np.zeros(envs.num_envs, np.int64)
+        self.returns = np.zeros(envs.num_envs)
+        self.lengths = np.zeros(envs.num_envs, np.int64)
+        self.steps_done = 0
+        self.finished: list[EpisodeRecord] = []
+
+    def restart(self, seed: int) -> None:
+        """Begin new episodes everywhere; those in play count for nothing."""
+        self.obs, infos = self.stepper.reset(seed)
+        self.returns[:], self.lengths[:] = 0.0, 0
+        self._read_groups(infos)
+
+    def collect(self, progress: float = 0.0) -> Rollout:
+        """T steps of every environment under the current policy."""
+        self.finished = []
+        columns = _Columns(self.num_steps, self.envs.num_envs, self.obs)
+        for t in range(self.num_steps):
+            columns.obs[t], columns.groups[t] = self.obs, self.groups
+            actions, logp, values = self.policy.act(torch.from_numpy(self.obs).to(self.device), self.generator)
+            moved = self.stepper.step(self._executable(actions))
+            columns.add(t, moved, actions, logp, values)
+            self._count(moved)
+            self.obs = moved.obs
+            self._read_groups(moved.infos)
+        return self._rollout(columns, progress)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the episodes in play stand, as far as the collector knows."""
+        return {
+            "obs": self.obs,
+            "groups": self.groups,
+            "returns": self.returns,
+            "lengths": self.lengths,
+            "resetting": self.stepper.resetting,
+            "steps_done": self.steps_done,
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        self.obs, self.groups = state["obs"].copy(), state["groups"].copy()
+        self.returns, self.lengths = state["returns"].copy(), state["lengths"].copy()
+        self.stepper.resetting, self.steps_done = state["resetting"].copy(), state["steps_done"]
+        self.generator.set_state(state["generator"])
+
+    def _executable(self, actions: Tensor) -> Array:
+        """Actions as the environments take them: bounded ones clipped, the stored ones are not."""
+        array: Array = actions.cpu().numpy()
+        return array if self.bounds is None else np.clip(array, *self.bounds)
+
+    def _read_groups(self, infos: dict[str, Any]) -> None:
+        if self.config.group_key and self.config.group_key in infos:
+            self.groups = np.asarray(infos[self.config.group_key]).astype(np.int64)
+
+    def _count(self, moved: Transition) -> None:
+        """Raw return and length of the episodes in play; those that ended are recorded."""
+        self.returns += moved.rewards
+        self.lengths += 1 if moved.valid is None else moved.valid
+        self.steps_done += len(self.returns)
+        ended = moved.ended
+        if not ended.any():
+            return
+        goals = moved.final_infos.get("goal")
+        for n in np.flatnonzero(ended):
+            goal = None if goals is None else bool(goals[n])
+            record = EpisodeRecord(
+                float(self.returns[n]), int(self.lengths[n]), int(self.groups[n]), goal, self.steps_done
+            )
+            self.finished.append(record)
+        self.returns[ended], self.lengths[ended] = 0.0, 0
+
+    @torch.no_grad()
+    def _rollout(self, columns: _Columns, progress: float) -> Rollout:
+        """Tensors on the learner's device, with the values that follow each step."""
+        to = self.device
+        obs, values = torch.from_numpy(columns.obs).to(to), torch.stack(columns.values)
+        if obs.is_floating_point() and not bool(torch.isfinite(obs).all()):
+            raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
+        actions, logp = self._stored_actions(columns, obs)
+        terminated, truncated = (torch.from_numpy(c).to(to) for c in (columns.terminated, columns.truncated))
+        next_values = torch.cat([values[1:], self.policy.value(torch.from_numpy(self.obs).to(to))[None]])
+        dones, bootstraps = terminated | truncated, torch.zeros_like(values)
+        if self.config.truncation == "bootstrap" and columns.final_obs:
+            final = torch.from_numpy(np.concatenate(columns.final_obs)).to(to)
+            bootstraps[truncated] = self.policy.value(final)
+        if self.config.truncation == "ignored":
+            dones = terminated
+        next_values = torch.where(dones, bootstraps, next_values)
+        valid = None
+        if columns.dead:
+            valid = torch.from_numpy(columns.valid).to(to)
+            dones = dones | ~valid  # nothing leads from a dead step anywhere
+        raw_rewards = torch.from_numpy(columns.rewards)
+        rewards = raw_rewards.sign() if self.config.clip_rewards else raw_rewards
+        return Rollout(
+            obs=obs,
+            actions=actions,
+            rewards=rewards.to(to),
+            logp=logp,
+            dones=dones,
+            raw_rewards=raw_rewards,
+            episode_ends=torch.from_numpy(columns.terminated | columns.truncated),
+            bootstraps=bootstraps,
+            valid=valid,
+            groups=torch.from_numpy(columns.groups) if self.config.group_key else None,
+            progress=progress,
+            values=values,
+            next_values=next_values,
+        )
+
+    def _stored_actions(self, columns: _Columns, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """The actions to learn from, and their log-probability: executed ones where the environment overrode some."""
+        actions, logp = torch.stack(columns.actions), torch.stack(columns.logp)
+        if not columns.executed or not self.config.store_executed:
+            return actions, logp
+        executed = torch.from_numpy(np.stack(columns.executed)).to(actions)
+        changed = executed != actions
+        if bool(changed.any()):
+            logp[changed] = self.policy.log_prob(obs[changed], executed[changed])
+        return executed, logp
+
+
+class _Columns:
+    """The rows of a rollout while it is being filled."""
+
+    def __init__(self, num_steps: int, num_envs: int, obs: Array) -> None:
+        shape = (num_steps, num_envs)
+        self.obs = np.empty((num_steps, *obs.shape), obs.dtype)
+        self.rewards, self.groups = np.empty(shape, np.float32), np.empty(shape, np.int64)
+        self.terminated, self.truncated = np.empty(shape, bool), np.empty(shape, bool)
+        self.valid, self.dead = np.ones(shape, bool), False
+        self.actions: list[Tensor] = []
+        self.logp: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self.executed: list[Array] = []
+        self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
+
+    def add(self, t: int, moved: Transition, actions: Tensor, logp: Tensor, values: Tensor) -> None:
+        truncated = moved.truncated & ~moved.terminated  # a real end at the time limit is a real end
+        self.rewards[t], self.terminated[t], self.truncated[t] = moved.rewards, moved.terminated, truncated
+        if moved.valid is not None:
+            self.valid[t], self.dead = moved.valid, True
+        if truncated.any():
+            assert moved.final_obs is not None
+            self.final_obs.append(rows_of(moved.final_obs, truncated))
+        self.actions.append(actions)
+        self.logp.append(logp)
+        self.values.append(values)
+        if "executed" in moved.infos:
+            self.executed.append(np.asarray(moved.infos["executed"]))
+
+
+def _action_bounds(space: gym.Space[Any]) -> tuple[Array, Array] | None:
+    return (space.low, space.high) if isinstance(space, gym.spaces.Box) else None

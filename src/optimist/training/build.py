@@ -1,0 +1,55 @@
+"""RunConfig → the things a run is made of: policy, anchor, algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gymnasium.vector import VectorEnv
+
+from optimist.algorithms.a2c import A2C
+from optimist.algorithms.base import Algorithm
+from optimist.algorithms.ppo import PPO
+from optimist.config import A2CConfig, RunConfig
+from optimist.core.anchor import Anchor, NoAnchor
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.errors import ConfigError
+from optimist.networks.actor_critic import ActorCritic, make_actor_critic
+from optimist.training.seeding import derive_seed
+
+
+def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> ActorCritic:
+    """The freshly initialised network, on the run's device."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(config.seed, "network"))
+        policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, config.network)
+    return policy.to(config.device)
+
+
+def make_anchor(config: RunConfig) -> Anchor:
+    """OPR as the config describes it, or none."""
+    if not config.opr.enabled:
+        return NoAnchor()
+    learner = config.algorithm
+    seed = derive_seed(config.seed, "opr")
+    return OptimisticRegularizer(config.opr, gamma=learner.gamma, gae_lambda=learner.gae_lambda, seed=seed)
+
+
+def make_algorithm(config: RunConfig, policy: ActorCritic, anchor: Anchor) -> Algorithm:
+    """The learner that the config names."""
+    seed = derive_seed(config.seed, "shuffle")
+    if isinstance(config.algorithm, A2CConfig):
+        return A2C(policy, config.algorithm, anchor, seed=seed)
+    return PPO(policy, config.algorithm, anchor, seed=seed)
+
+
+def prepare_torch(config: RunConfig) -> None:
+    """Threads, determinism and a device that exists."""
+    torch.set_num_threads(config.threads)
+    torch.use_deterministic_algorithms(config.deterministic)
+    try:
+        device = torch.device(config.device)
+    except RuntimeError as error:
+        raise ConfigError(f"device must be cpu, cuda or cuda:N, got '{config.device}'") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device '{config.device}' was asked for, but torch sees no CUDA device; use --device cpu")

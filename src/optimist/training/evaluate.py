@@ -1,0 +1,86 @@
+"""Evaluation: whole episodes with fresh seeds, sampled or greedy, every environment playing equally many."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from optimist.config import EnvConfig
+from optimist.envs.make import make_envs
+from optimist.networks.actor_critic import ActorCritic
+from optimist.rollout.stepper import VectorStepper
+from optimist.training.seeding import derive_seed
+
+MOST_ENVS = 16
+
+
+def play(
+    policy: ActorCritic, config: EnvConfig, episodes: int, *, greedy: bool, seed: int, task_seed: int
+) -> list[dict[str, Any]]:
+    """Return, length and goal of `episodes` whole episodes.
+
+    Each environment plays its share to the end, so that short episodes are not counted more often than long ones.
+    """
+    num_envs = min(MOST_ENVS, episodes)
+    envs = make_envs(replace(config, num_envs=num_envs), seed=task_seed)
+    shares = [episodes // num_envs + (n < episodes % num_envs) for n in range(num_envs)]
+    device = next(policy.parameters()).device
+    generator = torch.Generator(device).manual_seed(seed)
+    stepper = VectorStepper(envs)
+    space = envs.single_action_space
+    obs, _ = stepper.reset(seed)
+    returns, lengths = np.zeros(num_envs), np.zeros(num_envs, int)
+    played: list[list[dict[str, Any]]] = [[] for _ in range(num_envs)]
+    try:
+        while any(len(done) < share for done, share in zip(played, shares, strict=True)):
+            tensor = torch.from_numpy(obs).to(device)
+            actions = (policy.act_greedily(tensor) if greedy else policy.act(tensor, generator)[0]).cpu().numpy()
+            moved = stepper.step(
+                np.clip(actions, space.low, space.high) if isinstance(space, gym.spaces.Box) else actions
+            )
+            obs = moved.obs
+            returns += moved.rewards
+            lengths += 1 if moved.valid is None else moved.valid
+            goals = moved.final_infos.get("goal")
+            for n in np.flatnonzero(moved.ended):
+                goal = None if goals is None else bool(goals[n])
+                played[n].append({"return": float(returns[n]), "length": int(lengths[n]), "goal": goal})
+                returns[n], lengths[n] = 0.0, 0
+    finally:
+        envs.close()
+    return [episode for done, share in zip(played, shares, strict=True) for episode in done[:share]]
+
+
+def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean return with its standard error and 95 % interval, mean length, goal rate."""
+    returns = [episode["return"] for episode in played]
+    mean = statistics.fmean(returns)
+    error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
+    summary = {
+        "episodes": len(returns),
+        "mean_return": mean,
+        "standard_error": error,
+        "interval_95": [mean - 1.96 * error, mean + 1.96 * error],
+        "mean_length": statistics.fmean(episode["length"] for episode in played),
+    }
+    if played[0]["goal"] is not None:
+        summary["goal_rate"] = statistics.fmean(episode["goal"] for episode in played)
+    return summary
+
+
+def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0) -> dict[str, Any]:
+    """Evaluate the last policy of a finished run on fresh episodes."""
+    from optimist.agent import load
+
+    agent = load(run)
+    fresh = derive_seed(seed, "evaluation")
+    played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
+    actions = "greedy" if greedy else "sampled"
+    statistic = f"mean raw return of {episodes} fresh episodes ({actions} actions), final policy"
+    return {"run": str(run), "statistic": statistic, "actions": actions, "seed": seed, **summarize(played)}

@@ -1,0 +1,206 @@
+"""The loop: collect → update → log → save, and going on where a run was cut off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from optimist.config import RunConfig
+from optimist.envs.make import can_save_state, make_envs
+from optimist.rollout.collector import Collector
+from optimist.tracking.progress import Progress
+from optimist.tracking.run_dir import RunDir
+from optimist.tracking.writers import Writers
+from optimist.training.build import make_algorithm, make_anchor, make_policy, prepare_torch
+from optimist.training.evaluate import play, summarize
+from optimist.training.scores import Scores
+from optimist.training.seeding import derive_seed
+
+
+def train(config: RunConfig, out: Path | None = None, *, progress: bool = True) -> dict[str, Any]:
+    """Train one run into a new folder; its summary."""
+    with RunDir.create(out, config) as run:
+        return Trainer(config, run).run(progress=progress)
+
+
+def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
+    """Go on with a run where its newest checkpoint left it; its summary. A finished run is left alone."""
+    with RunDir.open(path) as run:
+        summary = run.read_summary()
+        if summary is not None:
+            return summary
+        trainer = Trainer(run.config, run)
+        state = run.load_checkpoint()
+        if state is not None:
+            trainer.load_state_dict(state)
+        return trainer.run(progress=progress)
+
+
+class Trainer:
+    """One run: the environments, the learner, and what is written down about them.
+
+    Environments that can save their state do so. Others restart with a new seed at every checkpoint, whether or not
+    the run is ever interrupted, so that a resumed run is the same run.
+    """
+
+    def __init__(self, config: RunConfig, run: RunDir) -> None:
+        prepare_torch(config)
+        self.config, self.run_dir = config, run
+        self.envs = make_envs(config.env, seed=config.seed)
+        self.saves_envs = can_save_state(self.envs)
+        self.policy = make_policy(config, self.envs)
+        self.algorithm = make_algorithm(config, self.policy, make_anchor(config))
+        generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
+        self.collector = Collector(
+            self.envs, config.env, self.policy, config.algorithm.rollout_steps, generator, config.device
+        )
+        self.scores = Scores()
+        self.update = 0
+        self.resumed_at: int | None = None
+        self.collector.restart(derive_seed(config.seed, "envs"))
+
+    @property
+    def step(self) -> int:
+        """Environment steps done."""
+        return self.update * self.config.batch_size
+
+    def run(self, *, progress: bool = True) -> dict[str, Any]:
+        """Train to the end of the budget and write the summary."""
+        config, started, first = self.config, time.perf_counter(), self.step
+        with (
+            Writers(self.run_dir, config, self.resumed_at) as writers,
+            Progress(config, progress, start=self.step, notes=writers.notes) as display,
+            _interrupts() as interrupted,
+        ):
+            while self.update < config.total_updates:
+                metrics = self._one_update()
+                if self.update % config.log_every == 0 or self.update == config.total_updates:
+                    metrics["time/steps_per_second"] = display.steps_per_second
+                    writers.write(self.step, metrics)
+                display.update(self.step, metrics)
+                self._save_if_due()
+                if interrupted.signal is not None:
+                    self._leave(interrupted.signal)
+            summary = self._finish()
+        summary["time/seconds"] = time.perf_counter() - started
+        summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
+        self.envs.close()
+        self.run_dir.write_summary(summary)
+        return summary
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the rest of the run depends on."""
+        return {
+            "update": self.update,
+            "algorithm": self.algorithm.state_dict(),
+            "collector": self.collector.state_dict(),
+            "scores": self.scores.state_dict(),
+            "envs": self.envs.unwrapped.state_dict() if self.saves_envs else None,  # type: ignore[attr-defined]
+        }
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
+        self.update = state["update"]
+        self.resumed_at = self.step
+        self.algorithm.load_state_dict(state["algorithm"])
+        self.scores.load_state_dict(state["scores"])
+        if self.saves_envs:
+            self.envs.unwrapped.load_state_dict(state["envs"])  # type: ignore[attr-defined]
+        else:
+            self.collector.restart(self._restart_seed())
+        self.collector.load_state_dict(state["collector"])
+
+    def _one_update(self) -> dict[str, float]:
+        """Collect → update; what there is to log."""
+        begin = time.perf_counter()
+        rollout = self.collector.collect(progress=self.update / self.config.total_updates)
+        collected = time.perf_counter()
+        metrics = self.algorithm.update(rollout)
+        updated = time.perf_counter()
+        self.update += 1
+        self.scores.add(self.collector.finished)
+        metrics |= self.scores.metrics() | self._evaluation()
+        metrics |= {"time/collect": collected - begin, "time/update": updated - collected}
+        return metrics
+
+    def _evaluation(self) -> dict[str, float]:
+        every = self.config.evaluate_every
+        if not every or self.step // every == (self.step - self.config.batch_size) // every:
+            return {}
+        seed = derive_seed(self.config.seed, "evaluation", self.step)
+        episodes = self.config.evaluate_episodes
+        played = play(
+            self.policy, self.config.env, episodes, greedy=False, seed=seed, task_seed=self.config.seed
+        )  # fmt: skip
+        return {"evaluation/mean_return": summarize(played)["mean_return"]}
+
+    def _save_if_due(self) -> None:
+        every = self.config.checkpoint_every
+        if self.step // every == (self.step - self.config.batch_size) // every:
+            return
+        if not self.saves_envs:
+            self.collector.restart(self._restart_seed())
+            self.algorithm.anchor.forget_unfinished()
+        self.run_dir.save_checkpoint(self.step, self.state_dict())
+
+    def _restart_seed(self) -> int:
+        return derive_seed(self.config.seed, "envs", self.step)
+
+    def _leave(self, number: int) -> None:
+        """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
+        if self.saves_envs:
+            self.run_dir.save_checkpoint(self.step, self.state_dict())
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    def _finish(self) -> dict[str, Any]:
+        """The last policy and the summary."""
+        config = self.config
+        self.run_dir.save_checkpoint(self.step, self.state_dict())
+        self.run_dir.write_final(self.policy.state_dict(), {"preset": config.preset, "steps": str(self.step)})
+        about = {
+            "preset": config.preset,
+            "env": config.env.id,
+            "env_kwargs": config.env.kwargs,
+            "algorithm": config.algorithm.name + ("+opr" if config.opr.enabled else ""),
+            "seed": config.seed,
+            "steps": self.step,
+            "updates": self.update,
+            "run": str(self.run_dir.path),
+        }
+        return about | self.scores.summary()
+
+
+@dataclass
+class _Interrupt:
+    signal: int | None = None
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Interrupt]:
+    """SIGINT and SIGTERM only raise a flag, so that the run can stop between two updates; a second one stops now."""
+    interrupt = _Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handle(number: int, _: Any) -> None:
+        if interrupt.signal is not None:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        interrupt.signal = number
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,76 @@
+"""Scores of a run's training episodes: the last 100 returns, and whether the goal was seen and kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from optimist.rollout.collector import EpisodeRecord
+
+WINDOW = 100
+"""Training episodes behind the statistic `last_100_return`."""
+SOLVED_SHARE = 0.9
+"""Share of the last 100 training episodes that must reach the goal for `solved`."""
+
+
+class Scores:
+    """Counts finished training episodes; nothing here depends on wall-clock time."""
+
+    def __init__(self) -> None:
+        self.episodes = 0
+        self.last: deque[tuple[float, int, bool | None]] = deque(maxlen=WINDOW)  # raw return, length, goal
+        self.first_goal_step: int | None = None
+
+    def add(self, records: Iterable[EpisodeRecord]) -> None:
+        """Take in the episodes that have just finished."""
+        for record in records:
+            self.episodes += 1
+            self.last.append((record.raw_return, record.length, record.goal))
+            if record.goal and self.first_goal_step is None:
+                self.first_goal_step = record.step
+
+    def metrics(self) -> dict[str, float]:
+        """Means over the last 100 training episodes; nothing before the first has ended."""
+        if not self.last:
+            return {"rollout/episodes": 0.0}
+        returns, lengths, goals = zip(*self.last, strict=True)
+        metrics = {
+            "rollout/episodes": float(self.episodes),
+            "rollout/raw_return": sum(returns) / len(returns),
+            "rollout/length": sum(lengths) / len(lengths),
+        }
+        if goals[-1] is not None:
+            metrics["rollout/goal_rate"] = sum(map(bool, goals)) / len(goals)
+        return metrics
+
+    def summary(self) -> dict[str, Any]:
+        """The statistic, with its name, and for tasks with a goal whether it was seen and kept."""
+        metrics = self.metrics()
+        summary: dict[str, Any] = {
+            "statistic": f"mean raw return of the last {WINDOW} training episodes (sampled actions)",
+            "last_100_return": metrics.get("rollout/raw_return"),
+            "episodes_in_statistic": len(self.last),
+            "episodes": self.episodes,
+        }
+        if "rollout/goal_rate" in metrics:
+            summary |= {
+                "goal_seen": self.first_goal_step is not None,
+                "first_goal_step": self.first_goal_step,
+                "goal_rate": metrics["rollout/goal_rate"],
+                "solved": len(self.last) == WINDOW and metrics["rollout/goal_rate"] >= SOLVED_SHARE,
+            }
+        return summary
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything counted so far."""
+        return {
+            "episodes": self.episodes,
+            "last": [list(e) for e in self.last],
+            "first_goal_step": self.first_goal_step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        self.episodes, self.first_goal_step = state["episodes"], state["first_goal_step"]
+        self.last = deque((tuple(e) for e in state["last"]), maxlen=WINDOW)
