@@ -31,6 +31,10 @@ class SpacesEnv(gymnasium.Env):
 
     def __init__(self, observation: Any, action: Any) -> None:
         self.observation_space, self.action_space = observation, action
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class SilentVectorEnv(VectorEnv):
@@ -248,9 +252,16 @@ def test_supported_spaces_pass(observation: Any, action: Any) -> None:
     ],
 )
 def test_other_spaces_are_refused(registered: Any, observation: Any, action: Any, message: str) -> None:
-    env_id = registered("test/Spaces-v0", entry_point=lambda: SpacesEnv(observation, action), disable_env_checker=True)
+    made: list[SpacesEnv] = []
+
+    def entry_point() -> SpacesEnv:
+        made.append(SpacesEnv(observation, action))
+        return made[-1]
+
+    env_id = registered("test/Spaces-v0", entry_point=entry_point, disable_env_checker=True)
     with pytest.raises(ConfigError, match=f"test/Spaces-v0 {message}"):
         make_envs(EnvConfig(id=env_id, num_envs=2))
+    assert [env.closed for env in made] == [True, True]
 
 
 def test_importing_the_environments_loads_neither_torch_nor_numba() -> None:
