@@ -209,6 +209,15 @@ def test_missing_package_names_the_command(module: str, env_id: str, message: st
     assert shown.stdout.count("\n") == 1
 
 
+def test_error_of_the_environments_own_goes_through_as_it_is(registered: Any) -> None:
+    def entry_point() -> SpacesEnv:
+        raise MissingExtra("this needs that: pip install that")
+
+    env_id = registered("test/Needy-v0", entry_point=entry_point)
+    with pytest.raises(MissingExtra, match=r"^this needs that: pip install that$"):
+        make_envs(EnvConfig(id=env_id))
+
+
 def test_vector_version_that_hides_its_autoreset_mode_is_refused(registered: Any) -> None:
     env_id = registered("test/Silent-v0", vector_entry_point=SilentVectorEnv)
     with pytest.raises(ConfigError, match="does not say how it resets"), pytest.warns(UserWarning, match="Autoreset"):

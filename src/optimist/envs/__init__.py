@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
+from optimist.envs.cage2 import register_cage2
 from optimist.envs.make import can_save_state, make_envs
 
 __all__ = ["can_save_state", "make_envs"]
@@ -21,3 +22,4 @@ def register_small() -> None:
 
 
 register_small()
+register_cage2()

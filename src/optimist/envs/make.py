@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from optimist.errors import ConfigError, MissingExtra, UnknownName, missing_extra, unknown_name
+from optimist.errors import ConfigError, MissingExtra, OptimistError, UnknownName, missing_extra, unknown_name
 
 if TYPE_CHECKING:
     from optimist.config import EnvConfig
@@ -126,7 +126,7 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
         return gymnasium.make_vec(
             spec, num_envs=config.num_envs, vectorization_mode=mode, vector_kwargs=vector_kwargs, **kwargs
         )
-    except ConfigError:
+    except OptimistError:
         raise
     except (DependencyNotInstalled, ImportError) as error:
         raise _missing_package(spec, error) from error
