@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optimist.config import A2CConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.errors import ConfigError, UnknownName
 from optimist.tracking.config_io import from_dict, from_toml, merge, parse_toml, read_toml, to_dict, to_toml
-from optimist.training.config import A2CConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 
 CONFIGS = [
     RunConfig(),

@@ -1,6 +1,7 @@
+import re
 from pathlib import Path
 
-from optimist.tracking.metrics import METRICS, metrics_page, undocumented, without_time
+from optimist.tracking.metrics import METRICS, Metric, metrics_page, undocumented, without_time
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,11 +17,22 @@ def test_the_page_names_every_metric():
     assert all(f"`{name}`" in page for name in METRICS)
 
 
+def test_the_table_and_the_code_name_the_same_metrics():
+    stations = "|".join({name.partition("/")[0] for name in METRICS})
+    literal = re.compile(rf'"((?:{stations})/[a-z_]+)"')
+    package = ROOT / "src" / "optimist"
+    sources = [path for path in package.rglob("*.py") if "tracking" not in path.parts]
+    found = {name for path in sources for name in literal.findall(path.read_text())}
+    in_summary_only = {"time/seconds"}
+    assert found - in_summary_only == set(METRICS)
+
+
 def test_names_are_station_and_name():
     assert all(name.count("/") == 1 or name.endswith("/<group>") for name in METRICS)
 
 
-def test_undocumented_names_are_found_and_groups_belong_to_their_family():
+def test_undocumented_names_are_found_and_groups_belong_to_their_family(monkeypatch):
+    monkeypatch.setitem(METRICS, "opr/threshold/<group>", Metric("reward", "τ of one group"))
     names = ["step", "opr/threshold", "opr/threshold/Meander", "opr/treshold", "loss/bc"]
     assert undocumented(names) == ["opr/treshold"]
 

@@ -4,9 +4,9 @@ import math
 
 from rich.console import Console
 
+from optimist.config import EnvConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.tracking.progress import Progress, header
-from optimist.training.config import EnvConfig, RunConfig
 
 CONFIG = RunConfig(
     total_steps=1000, seed=3, env=EnvConfig(id="optimist/DeepSea-v0", kwargs={"size": 12}), opr=OPRConfig()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from optimist.config import RunConfig
 from optimist.errors import CheckpointError, RunFolderError
 from optimist.tracking import run_dir
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir, default_path
-from optimist.training.config import RunConfig
 
 CONFIG = RunConfig(preset="deepsea/opr", seed=4)
 
@@ -158,7 +158,7 @@ HOLDER = """
 import os, sys, time
 from pathlib import Path
 from optimist.tracking.run_dir import RunDir
-from optimist.training.config import RunConfig
+from optimist.config import RunConfig
 run = RunDir.create(Path(sys.argv[1]), RunConfig())
 child = os.fork()  # as an environment worker is
 if child == 0:
@@ -191,7 +191,7 @@ import itertools, sys
 from pathlib import Path
 import torch
 from optimist.tracking.run_dir import RunDir
-from optimist.training.config import RunConfig
+from optimist.config import RunConfig
 path = Path(sys.argv[1])
 run = RunDir.open(path) if path.exists() else RunDir.create(path, RunConfig())
 state = run.load_checkpoint()

@@ -6,12 +6,12 @@ import types
 
 import pytest
 
+from optimist.config import RunConfig
 from optimist.errors import MissingExtra
 from optimist.tracking import writers
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
-from optimist.training.config import RunConfig
 
 PLAIN = RunConfig(tensorboard=False)
 

@@ -14,57 +14,37 @@ class Metric(NamedTuple):
 
 
 METRICS: dict[str, Metric] = {
-    "rollout/raw_return": Metric("reward", "mean raw return of the last 100 finished training episodes"),
-    "rollout/raw_return_max": Metric("reward", "highest raw return of a training episode so far"),
-    "rollout/length": Metric("steps", "mean length of the last 100 finished training episodes"),
     "rollout/episodes": Metric("episodes", "training episodes finished so far"),
-    "rollout/goal_rate": Metric("share", "of the last 100 training episodes, those that reached the goal"),
-    "rollout/goals": Metric("episodes", "training episodes that reached the goal so far"),
-    "loss/total": Metric("–", "what the optimiser minimises, mean over the update's minibatches"),
+    "rollout/raw_return": Metric("reward", "mean raw return of the last 100 finished training episodes"),
+    "rollout/length": Metric("steps", "mean length of the last 100 finished training episodes"),
+    "rollout/goal_rate": Metric(
+        "share", "of the last 100 training episodes, those that reached the goal, if it has one"
+    ),
     "loss/policy": Metric("–", "policy gradient term: the clipped surrogate of PPO, −log π · advantage of A2C"),
     "loss/value": Metric("–", "c_v times the value error"),
     "loss/entropy": Metric("–", "−c_ent times the policy's entropy"),
     "loss/anchor": Metric("–", "what the anchor adds: λ_BC times L_BC for OPR, 0 without"),
-    "loss/bc": Metric("nats", "L_BC, the cloning loss on good steps before its weight λ_BC"),
-    "policy/entropy": Metric("nats", "mean entropy of the policy on the rollout; a fall to 0 is entropy collapse"),
-    "policy/approx_kl": Metric("nats", "KL from the policy that collected to the updated one, estimated on its rows"),
-    "policy/clip_fraction": Metric("share", "fresh rows whose ratio π_θ/π_old left 1 ± ε"),
-    "policy/epochs": Metric("passes", "passes over the rollout; fewer than configured when target_kl stopped them"),
-    "value/explained_variance": Metric("–", "1 − Var(returns − values) / Var(returns) before the update; 1 is perfect"),
-    "optimizer/learning_rate": Metric("–", "learning rate of this update"),
-    "optimizer/grad_norm": Metric("–", "mean global gradient norm before clipping"),
-    "opr/threshold": Metric("reward", "τ, the percentile P of the last K returns (the mean over groups, if there are)"),
-    "opr/threshold/<group>": Metric("reward", "τ of one group, where thresholds are per group"),
+    "loss/bc": Metric("nats", "L_BC of the last minibatch, weighted per step but before λ_BC"),
+    "policy/entropy": Metric(
+        "nats", "mean entropy of the policy over the update's rows; a fall to 0 is entropy collapse"
+    ),
+    "policy/kl": Metric("nats", "KL from the policy that collected to the updated one, estimated on the update's rows"),
+    "opr/threshold": Metric("reward", "τ that the last finished episode met: percentile P of the last K returns"),
     "opr/admitted": Metric("episodes", "episodes that entered the memory M in this update"),
-    "opr/admitted_total": Metric("episodes", "episodes that entered M so far"),
-    "opr/evicted": Metric("episodes", "episodes that left M in this update"),
     "opr/memory_transitions": Metric("steps", "transitions in M"),
     "opr/memory_episodes": Metric("episodes", "episodes in M"),
-    "opr/memory_fill": Metric("share", "how full M is: the larger of transitions and episodes over their capacities"),
+    "opr/memory_fill": Metric("share", "transitions in M over N_max"),
     "opr/memory_return": Metric("reward", "mean return of the episodes in M"),
-    "opr/memory_return_min": Metric("reward", "lowest return in M"),
-    "opr/memory_return_max": Metric("reward", "highest return in M"),
-    "opr/memory_age": Metric("updates", "mean time since the episodes in M were admitted"),
     "opr/memory_bytes": Metric("bytes", "memory used by M and by the unfinished episodes"),
-    "opr/log_ratio": Metric("nats", "mean Δ = log π_good − log π_θ where it is defined"),
-    "opr/shaping": Metric("reward", "mean |r^OPR − r| where Δ is defined"),
-    "opr/shaping_saturated": Metric("share", "of the Δ̃, those at the bound ± δ"),
-    "opr/augment_weight": Metric("–", "mean importance weight min(c, π_start/π_recorded) of replayed rows"),
-    "opr/augment_rows": Metric("rows", "replayed good rows that joined the minibatches of this update"),
+    "opr/shaping_saturated": Metric("share", "of the Δ̃ of fresh steps, those at the bound ± δ (a π_good network)"),
     "opr/bc_coef": Metric("–", "λ_BC of this update"),
-    "opr/bc_weight": Metric(
-        "share", "mean weight of a cloned step; small when most of M is no better than the value says"
+    "opr/bc_weight": Metric("–", "mean weight of a cloned step in the last minibatch; near 0 if V expects as much"),
+    "evaluation/mean_return": Metric(
+        "reward", "mean raw return of the evaluation episodes during training, sampled actions"
     ),
-    "opr/bc_phase_loss": Metric("nats", "mean L_BC of the separate cloning phase, when one ran"),
-    "opr/reference_loss": Metric("nats", "mean L_BC of the cloned π_good at its last refresh"),
-    "evaluate/raw_return": Metric("reward", "mean raw return of the evaluation episodes"),
-    "evaluate/length": Metric("steps", "mean length of the evaluation episodes"),
-    "evaluate/goal_rate": Metric("share", "evaluation episodes that reached the goal"),
-    "time/elapsed": Metric("s", "training time so far, resumed parts included"),
-    "time/steps_per_second": Metric("steps/s", "environment steps over wall-clock time since the last line"),
-    "time/collect": Metric("s", "stations 1 and 2, environments and policy, since the last line"),
-    "time/update": Metric("s", "stations 3 to 7, memory to gradient step, since the last line"),
-    "time/save": Metric("s", "checkpoints and evaluation since the last line"),
+    "time/steps_per_second": Metric("steps/s", "environment steps over wall-clock time, last 20 updates"),
+    "time/collect": Metric("s", "stations 1 and 2 of this update: environments and policy"),
+    "time/update": Metric("s", "stations 3 to 7 of this update: memory to gradient steps"),
 }
 
 _INTRODUCTION = """# Metrics

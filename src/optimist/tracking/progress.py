@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from optimist.training.config import RunConfig
+from optimist.config import RunConfig
 
 SHOWN = {
     "return": ("rollout/raw_return", "{:.3g}"),

@@ -16,6 +16,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from optimist.config import RunConfig
 from optimist.errors import CheckpointError, RunFolderError
 from optimist.tracking import checkpoint
 from optimist.tracking.atomic import disk_errors, write_json, write_text, write_whole
@@ -23,7 +24,6 @@ from optimist.tracking.config_io import from_toml, to_toml
 from optimist.tracking.lock import LOCK, FolderLock
 from optimist.tracking.metrics_log import MetricsLog
 from optimist.tracking.nested import Nested
-from optimist.training.config import RunConfig
 
 CONFIG, METRICS, SUMMARY, FINAL = "config.toml", "metrics.jsonl", "summary.json", "final.safetensors"
 

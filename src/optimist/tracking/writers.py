@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
+from optimist.config import RunConfig
 from optimist.errors import missing_extra
 from optimist.tracking.config_io import to_dict
 from optimist.tracking.metrics_log import MetricsLog, plain
 from optimist.tracking.run_dir import RunDir
-from optimist.training.config import RunConfig
 
 
 class Sink(Protocol):

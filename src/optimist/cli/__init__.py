@@ -1,0 +1,1 @@
+"""The command `optimist`: main.py finds the command, one file does each."""

@@ -1,0 +1,75 @@
+"""What the commands share: an argument parser whose errors are ours, run folders, and how a result is printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from optimist.errors import ConfigError, unknown_name
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with exact flag names and errors of one line, unknown flags with a suggestion."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what main shows as one line."""
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+    def parse_all(self, argv: list[str]) -> argparse.Namespace:
+        """Parses everything; the first flag or word that is left over is an error."""
+        options, rest = self.parse_known_args(argv)
+        refuse_unknown(rest, self.flags())
+        return options
+
+    def flags(self) -> list[str]:
+        """The long flags this parser knows."""
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+
+
+def refuse_unknown(rest: list[str], known: list[str]) -> None:
+    """Raises for the first of the words nobody understood."""
+    for word in rest:
+        if word.startswith("-"):
+            raise unknown_name("flag", word.partition("=")[0], known)
+        raise ConfigError(f"unexpected '{word}'; a value follows its flag, as in --seed 3")
+
+
+def print_result(result: Mapping[str, Any], as_json: bool) -> None:
+    """The result as lines to read, or as one JSON object on one line."""
+    if as_json:
+        print(json.dumps(_strict(result), ensure_ascii=False), flush=True)
+        return
+    width = max((len(name) for name in result), default=0)
+    for name, value in result.items():
+        print(f"{name:<{width}}  {_readable(value)}")
+
+
+def _strict(value: Any) -> Any:
+    """The value as JSON allows it: numbers that are none become null."""
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_readable(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_readable(item) for item in value)
+    return "–" if value is None else str(value)
