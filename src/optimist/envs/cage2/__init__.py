@@ -1,0 +1,40 @@
+"""CAGE Challenge 2, exactly and fast: the rules of one game in small compiled functions, run over all games.
+
+Importing this package loads no compiler; the names below load it when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import gymnasium
+
+_HOMES = {
+    "CageEnv": "single",
+    "CageVectorEnv": "env",
+    "CardiffEnv": "single",
+    "CardiffVectorEnv": "cardiff",
+    "fall_back": "cardiff",
+    "fingerprint": "cardiff",
+    "scan_memory": "cardiff",
+    "verify_files": "verify",
+}
+
+__all__ = [*_HOMES, "register_cage2"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def register_cage2() -> None:
+    """Registers optimist/CAGE2-v0 (52 bits, 145 actions) and optimist/CAGE2Cardiff-v0 (62 inputs, 36 outputs)."""
+    for name, single, many in (
+        ("optimist/CAGE2-v0", "single:CageEnv", "env:CageVectorEnv"),
+        ("optimist/CAGE2Cardiff-v0", "single:CardiffEnv", "cardiff:CardiffVectorEnv"),
+    ):
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=f"{__name__}.{single}", vector_entry_point=f"{__name__}.{many}")

@@ -1,0 +1,79 @@
+"""The Gymnasium face of one game: CageEnv and CardiffEnv, which do not begin anew by themselves."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from optimist.envs.cage2.cardiff import CardiffVectorEnv
+from optimist.envs.cage2.env import CageVectorEnv
+from optimist.envs.cage2.settings import check_horizon
+
+_NEVER = 2**31 - 1
+
+
+class CageEnv(gymnasium.Env[NDArray[np.int8], np.int64]):
+    """One game of CAGE Challenge 2: 52 observation bits, 145 actions, truncated at the horizon."""
+
+    metadata = {"render_modes": ["human", "ansi"]}  # noqa: RUF012 (as Gymnasium declares it)
+    vector_class: ClassVar[type[CageVectorEnv]] = CageVectorEnv
+
+    def __init__(self, *, horizon: int = 100, render_mode: str | None = None, **keywords: Any) -> None:
+        """The keywords are those of the vector environment, without `num_envs`, `threads` and `copy`."""
+        self.horizon = check_horizon(horizon)
+        self.render_mode = render_mode
+        self.games = self.vector_class(1, horizon=_NEVER, render_mode=render_mode, threads=1, **keywords)
+        self.observation_space = self.games.single_observation_space
+        self.action_space = self.games.single_action_space
+        self.steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.int8], dict[str, Any]]:
+        """A new episode; a seed fixes all that follows."""
+        super().reset(seed=seed)
+        observations, infos = self.games.reset(seed=seed)
+        self.steps = 0
+        return observations[0], _of_one(infos)
+
+    def step(self, action: np.int64 | int) -> tuple[NDArray[np.int8], float, bool, bool, dict[str, Any]]:
+        """One step; `truncated` is true from the horizon on."""
+        observations, rewards, _, _, infos = self.games.step(np.array([action]))
+        self.steps += 1
+        return observations[0], float(rewards[0]), False, self.steps >= self.horizon, _of_one(infos)
+
+    def render(self) -> str | None:
+        """The game as a table of hosts: printed ("human") or as text ("ansi")."""
+        rendered = self.games.render()
+        return rendered[0] if isinstance(rendered, tuple) else rendered
+
+    def close(self) -> None:
+        """Lets go of what the game holds."""
+        self.games.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on exactly."""
+        return {"steps": self.steps, "games": self.games.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from a `state_dict`."""
+        self.steps = int(state["steps"])
+        self.games.load_state_dict(state["games"])
+
+
+class CardiffEnv(CageEnv):
+    """One game behind the Cardiff interface: 62 inputs, 36 outputs."""
+
+    vector_class = CardiffVectorEnv
+
+
+def _of_one(infos: dict[str, Any]) -> dict[str, Any]:
+    """Infos of the only game: arrays lose their first axis."""
+    single: dict[str, Any] = {}
+    for key, value in infos.items():
+        if not key.startswith("_"):
+            single[key] = _of_one(value) if isinstance(value, dict) else value[0]
+    return single

@@ -1,0 +1,145 @@
+"""Replay of recorded episodes through the same rules, with the recorded outcomes, compared field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimist.envs.cage2.actions import RED_VERBS, SWEEP, UNKNOWN
+from optimist.envs.cage2.compiled import announce_compilation
+from optimist.envs.cage2.kernels import replay_game, reset_games
+from optimist.envs.cage2.network import DECOYS, EXPLOITS, HOSTS, NO_EXPLOIT, NOWHERE, SUBNETS
+from optimist.envs.cage2.settings import make_settings
+from optimist.envs.cage2.state import REDS, VIEW, members, new_games
+from optimist.envs.cage2.traces import Trace, TraceError, read_traces
+from optimist.errors import ConfigError
+
+FIELDS: Final = (
+    "first observation",
+    "observation bits",
+    "reward",
+    "return",
+    "blue success",
+    "red action",
+    "red exploit",
+    "red success",
+    "red access",
+    "user sessions",
+    "privileged sessions",
+    "flagged sessions",
+    "file bit",
+    "decoy list",
+    "OTService",
+)
+
+
+@dataclass
+class Verification:
+    """How much was replayed, and what disagreed with the record."""
+
+    files: int = 0
+    episodes: int = 0
+    steps: int = 0
+    disagreements: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIELDS, 0))
+    first: str | None = None
+    """The first disagreement in words: file, episode, step, field."""
+
+    @property
+    def total(self) -> int:
+        """All disagreements together."""
+        return sum(self.disagreements.values())
+
+    def add(self, trace: Trace, found: dict[str, NDArray[np.bool_]], where: str) -> None:
+        """Counts one replayed episode, whose disagreements per field are booleans over its steps."""
+        self.episodes += 1
+        self.steps += len(trace)
+        for name, wrong in found.items():
+            self.disagreements[name] += int(wrong.sum())
+            if self.first is None and wrong.any():
+                self.first = f"{where}, step {int(np.argwhere(wrong)[0, 0])}: {name}"
+
+
+def verify_files(paths: Iterable[str | Path]) -> Verification:
+    """Replays every episode of these files."""
+    result = Verification()
+    with announce_compilation("the CAGE-2 rules for replay"):
+        for path in paths:
+            result.files += 1
+            for number, trace in enumerate(read_traces(path), 1):
+                try:
+                    found = compare(trace)
+                except ConfigError as error:
+                    raise TraceError(f"{path}, line {number}: {error}") from None
+                result.add(trace, found, f"{Path(path).name}, episode {number}")
+    return result
+
+
+def replay(trace: Trace) -> tuple[NDArray[np.void], NDArray[np.int8], NDArray[np.float64]]:
+    """The states [T + 1], observations [T + 1, 52] and rewards [T] of the recorded actions and outcomes."""
+    if trace.red not in REDS:
+        raise TraceError(f"red '{trace.red}' is not one of {', '.join(REDS)}")
+    settings = make_settings(trace.red, trace.green, trace.rules, trace.table, horizon=len(trace))
+    games = new_games(len(trace) + 1)
+    seen = np.zeros(len(trace) + 1, VIEW)
+    rewards = np.zeros(len(trace))
+    reset_games(games[:1], np.ones(1, np.bool_), settings, seen[:1])
+    replay_game(games, trace.actions, settings, trace.given, seen[1:], rewards)
+    return games, seen["bits"], rewards
+
+
+def compare(trace: Trace) -> dict[str, NDArray[np.bool_]]:
+    """Disagreements of a replay with its record: for each field, booleans over steps (and hosts or bits)."""
+    states, observations, rewards = replay(trace)
+    games, recorded = states[1:], trace.digits
+    user = np.minimum(games["plain"].astype(np.int16) + games["flagged"], 9)
+    verb, target, exploit, success = _red_columns(trace)
+    return {
+        "first observation": observations[:1] != trace.first_observation,
+        "observation bits": observations[1:] != recorded["obs"],
+        "reward": np.rint(rewards * 10) != np.rint(trace.rewards * 10),
+        "return": np.array([abs(rewards.sum() - trace.total) > 1e-6]),
+        "blue success": games["blue_success"] != np.array([_code(s) for s in trace.blue_success]),
+        "red action": (games["red_verb"] != verb) | (games["red_target"] != target),
+        "red exploit": games["red_exploit"] != exploit,
+        "red success": games["red_success"] != success,
+        "red access": members(games["held"]).astype(np.int8) + members(games["owned"]) != recorded["lvl"],
+        "user sessions": user != recorded["nu"],
+        "privileged sessions": np.minimum(games["privileged"], 9) != recorded["np"],
+        "flagged sessions": np.minimum(games["flagged"], 9) != recorded["nr"],
+        "file bit": members(games["malware"]) != recorded["mal"].astype(np.bool_),
+        "decoy list": games["decoy_list"] != _packed_decoys(trace),
+        "OTService": games["ot_running"] != np.array(trace.ot_running, np.bool_),
+    }
+
+
+def _code(success: int | None) -> int:
+    return UNKNOWN if success is None else success
+
+
+def _red_columns(trace: Trace) -> tuple[NDArray[np.int64], ...]:
+    """Red's recorded actions as the simulator's numbers: verb, target, exploit, success."""
+    rows = []
+    for verb, target, detail, success in trace.red_actions:
+        places = SUBNETS if verb == RED_VERBS[SWEEP] else HOSTS
+        place = NOWHERE if target is None else places.index(target)
+        exploit = EXPLOITS.index(detail) if detail in EXPLOITS else NO_EXPLOIT
+        rows.append((RED_VERBS.index(verb), place, exploit, _code(success)))
+    return tuple(np.array(rows, np.int64).T)
+
+
+def _packed_decoys(trace: Trace) -> NDArray[np.uint64]:
+    """The recorded decoy lists as the state packs them: the last 16 of each host, newest in the lowest bits."""
+    names = [decoy.name for decoy in DECOYS]
+    packed = np.zeros((len(trace), len(HOSTS)), np.uint64)
+    for t, by_host in enumerate(trace.decoys):
+        for host, placed in by_host.items():
+            value = 0
+            for name in placed[-16:]:
+                value = value << 4 | names.index(name.removeprefix("Decoy")) + 1
+            packed[t, HOSTS.index(host)] = value
+    return packed
