@@ -12,7 +12,7 @@ from optimist.losses.policy import approximate_kl, policy_gradient
 from optimist.losses.value import squared_error
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.training.config import A2CConfig
+from optimist.config import A2CConfig
 
 
 class A2C(ActorCriticLearner):

@@ -13,7 +13,7 @@ from optimist.core.anchor import Anchor, NoAnchor
 from optimist.errors import NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.training.config import A2CConfig, PPOConfig
+from optimist.config import A2CConfig, PPOConfig
 
 
 class Algorithm(Protocol):

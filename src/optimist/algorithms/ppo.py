@@ -13,7 +13,7 @@ from optimist.losses.policy import approximate_kl, clipped_surrogate, standardiz
 from optimist.losses.value import clipped_squared_error, squared_error
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.training.config import PPOConfig
+from optimist.config import PPOConfig
 
 
 class PPO(ActorCriticLearner):

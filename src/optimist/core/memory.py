@@ -11,7 +11,7 @@ from torch import Tensor
 
 from optimist.core.advantages import discounted_returns
 from optimist.core.episode import Episode
-from optimist.core.retention import FirstInFirstOut, Retention
+from optimist.core.retention import FirstInFirstOut, Retention, Stored
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,6 @@ class GoodRows:
 
     def __len__(self) -> int:
         return len(self.rewards)
-
-
-@dataclass(eq=False)
-class Stored:
-    """An episode's place in M."""
-
-    total_reward: float
-    group: int
-    born: int  # update at which it was admitted
-    clipped: bool
-    rows: Tensor  # [L] its steps in the step pool
-    frames: Tensor  # [L + stack − 1] its frames in the frame pool
 
 
 class GoodEpisodeMemory:
@@ -168,17 +156,16 @@ class GoodEpisodeMemory:
             self._place(Stored(total_reward, group, born, clipped, *self._take(length, frames.device)), steps, frames)
             row, frame = row + length, frame + num_frames
 
-    def _leaving_for(self, length: int, episode: Episode) -> list[Stored] | None:
+    def _leaving_for(self, length: int, newcomer: Episode) -> list[Stored] | None:
         """The episodes that make room, or None if the newcomer ranks below one of them."""
-        staying, leaving = list(self.episodes), list[Stored]()
-        free = len(self._free_rows)
-        while free < length or len(staying) >= self.capacity_episodes:
-            weakest = self.retention.first_to_leave(staying)
-            if not self.retention.yields(weakest, episode):
+        free, places = len(self._free_rows), self.capacity_episodes - len(self.episodes)
+        order, leaving = self.retention.leaving(), list[Stored]()
+        while free < length or places < 1:
+            weakest = next(order)
+            if not self.retention.yields(weakest, newcomer):
                 return None
-            staying.remove(weakest)
             leaving.append(weakest)
-            free += len(weakest.rows)
+            free, places = free + len(weakest.rows), places + 1
         return leaving
 
     def _store(self, episode: Episode, length: int, update: int) -> None:
@@ -207,10 +194,12 @@ class GoodEpisodeMemory:
                 self.pools[name] = column.new_empty((size, *column.shape[1:]))
             self.pools[name][stored.frames if name == "frames" else stored.rows] = column
         self.episodes.append(stored)
+        self.retention.add(stored)
         self._table = None
 
     def _evict(self, stored: Stored) -> None:
         self.episodes.remove(stored)
+        self.retention.remove(stored)
         self._free_rows.extend(stored.rows.tolist())
         self._free_frames.extend(stored.frames.tolist())
         self._table = None
@@ -218,7 +207,11 @@ class GoodEpisodeMemory:
     def _stored_steps(self) -> tuple[Tensor, Tensor]:
         if self._table is None:
             rows = torch.cat([stored.rows for stored in self.episodes])
-            self._table = rows, torch.cat([self._stacked(stored.frames) for stored in self.episodes])
+            if self.frame_stack == 1:
+                frames = torch.cat([stored.frames for stored in self.episodes])[:, None]
+            else:
+                frames = torch.cat([self._stacked(stored.frames) for stored in self.episodes])
+            self._table = rows, frames
         return self._table
 
     def _stacked(self, frames: Tensor) -> Tensor:

@@ -2,53 +2,64 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
 
 from optimist.core.config import OPRConfig
+from optimist.core.episode import Episode
 
 
-class Ranked(Protocol):
-    """What retention looks at."""
+@dataclass(eq=False)
+class Stored:
+    """An episode's place in M."""
 
     total_reward: float
     group: int
-
-
-class Newcomer(Protocol):
-    """An episode that asks for room."""
-
-    @property
-    def total_reward(self) -> float:
-        """R(E)."""
-
-    @property
-    def group(self) -> int:
-        """Its opponent or level."""
-
-
-Item = TypeVar("Item", bound=Ranked)
+    born: int  # update at which it was admitted
+    clipped: bool
+    rows: Tensor  # [L] its steps in the step pool
+    frames: Tensor  # [L + stack − 1] its frames in the frame pool
 
 
 class Retention(Protocol):
     """The order in which stored episodes make room."""
 
-    def first_to_leave(self, episodes: Sequence[Item]) -> Item:
-        """The one of these (oldest first) that leaves next."""
+    def add(self, stored: Stored) -> None:
+        """An episode has entered M."""
 
-    def yields(self, stored: Ranked, newcomer: Newcomer) -> bool:
+    def remove(self, stored: Stored) -> None:
+        """An episode has left M."""
+
+    def leaving(self) -> Iterator[Stored]:
+        """The stored episodes, first to leave first."""
+
+    def yields(self, stored: Stored, newcomer: Episode) -> bool:
         """Whether `stored` makes room for `newcomer`."""
 
 
 class FirstInFirstOut:
     """The oldest episode leaves, as in the paper."""
 
-    def first_to_leave(self, episodes: Sequence[Item]) -> Item:
-        """The oldest."""
-        return episodes[0]
+    def __init__(self) -> None:
+        self.episodes: list[Stored] = []
 
-    def yields(self, stored: Ranked, newcomer: Newcomer) -> bool:
+    def add(self, stored: Stored) -> None:
+        """The youngest."""
+        self.episodes.append(stored)
+
+    def remove(self, stored: Stored) -> None:
+        """It has left."""
+        self.episodes.remove(stored)
+
+    def leaving(self) -> Iterator[Stored]:
+        """Oldest first."""
+        return iter(self.episodes)
+
+    def yields(self, stored: Stored, newcomer: Episode) -> bool:
         """Always."""
         return True
 
@@ -59,13 +70,28 @@ class RankedByReturn:
     Groups (opponents, levels) whose returns are of different size share M: the largest group gives up its lowest.
     """
 
-    def first_to_leave(self, episodes: Sequence[Item]) -> Item:
-        """The lowest of the largest group."""
-        sizes = Counter(episode.group for episode in episodes)
-        largest = max(sizes, key=lambda group: sizes[group])
-        return min((e for e in episodes if e.group == largest), key=lambda e: e.total_reward)
+    def __init__(self) -> None:
+        self.groups: dict[int, list[Stored]] = {}  # each from the lowest return to the highest, equals by age
 
-    def yields(self, stored: Ranked, newcomer: Newcomer) -> bool:
+    def add(self, stored: Stored) -> None:
+        """Take its place in the ranking of its group."""
+        insort(self.groups.setdefault(stored.group, []), stored, key=lambda e: e.total_reward)
+
+    def remove(self, stored: Stored) -> None:
+        """It has left."""
+        self.groups[stored.group].remove(stored)
+
+    def leaving(self) -> Iterator[Stored]:
+        """Lowest of the largest group, then of the group that is largest then, and so on."""
+        places = dict.fromkeys(self.groups, 0)
+        while True:
+            largest = max(places, key=lambda group: len(self.groups[group]) - places[group])
+            if places[largest] == len(self.groups[largest]):
+                return
+            yield self.groups[largest][places[largest]]
+            places[largest] += 1
+
+    def yields(self, stored: Stored, newcomer: Episode) -> bool:
         """Within a group only to an episode at least as good; between groups always."""
         return stored.group != newcomer.group or newcomer.total_reward >= stored.total_reward
 

@@ -11,7 +11,7 @@ from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import make_mlp
 from optimist.networks.nature_cnn import make_nature_cnn
-from optimist.training.config import NetworkConfig
+from optimist.config import NetworkConfig
 
 
 class ActorCritic(nn.Module):

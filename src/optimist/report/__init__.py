@@ -1,0 +1,1 @@
+"""Station 9. Runs → tables, figures and statements with intervals."""
