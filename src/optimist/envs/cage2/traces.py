@@ -41,6 +41,7 @@ class Trace:
     digits: dict[str, NDArray[np.int8]]  # field → [T, 13 or 52]
     first_observation: NDArray[np.int8]  # [52]
     total: float
+    blue_names: list[str]  # such as "DecoyTomcat User2"
     blue_success: list[int | None]
     red_actions: list[list[Any]]  # [verb, target, detail, success]
     decoys: list[dict[str, list[str]]]
@@ -95,6 +96,7 @@ def parse_episode(record: Any) -> Trace:
             digits={field: _digits([step[field] for step in steps], width) for field, width in DIGITS.items()},
             first_observation=_digits([record["obs0"]], NUM_BITS)[0],
             total=float(record["return"]),
+            blue_names=[" ".join(filter(None, step["b"][:2])) for step in steps],
             blue_success=[step["bs"] for step in steps],
             red_actions=[step["r"] for step in steps],
             decoys=[step["dec"] for step in steps],

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.cage2.actions import RED_VERBS, SWEEP, UNKNOWN
+from optimist.envs.cage2.actions import ACTION_NAMES, RED_VERBS, SWEEP, UNKNOWN
 from optimist.envs.cage2.compiled import announce_compilation
 from optimist.envs.cage2.kernels import replay_game, reset_games
 from optimist.envs.cage2.network import DECOYS, EXPLOITS, HOSTS, NO_EXPLOIT, NOWHERE, SUBNETS
@@ -24,6 +24,7 @@ FIELDS: Final = (
     "observation bits",
     "reward",
     "return",
+    "blue action",
     "blue success",
     "red action",
     "red exploit",
@@ -103,6 +104,7 @@ def compare(trace: Trace) -> dict[str, NDArray[np.bool_]]:
         "observation bits": observations[1:] != recorded["obs"],
         "reward": np.rint(rewards * 10) != np.rint(trace.rewards * 10),
         "return": np.array([abs(rewards.sum() - trace.total) > 1e-6]),
+        "blue action": np.array([ACTION_NAMES[action] for action in trace.actions]) != np.array(trace.blue_names),
         "blue success": games["blue_success"] != np.array([_code(s) for s in trace.blue_success]),
         "red action": (games["red_verb"] != verb) | (games["red_target"] != target),
         "red exploit": games["red_exploit"] != exploit,
