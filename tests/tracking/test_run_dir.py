@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from optimist.config import RunConfig
-from optimist.errors import CheckpointError, RunFolderError
+from optimist.errors import CheckpointError, RunFolderError, UnknownName
 from optimist.tracking import run_dir
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir, default_path
@@ -144,6 +144,47 @@ def test_summary_and_final_policy_come_back(tmp_path):
     assert state["tied"].tolist() == [1, 1]
     assert state["t"].shape == (3, 2)
     assert words == {"step": "7"}
+
+
+def test_the_same_final_policy_is_the_same_file(tmp_path):
+    files = []
+    for name in ("a", "b", "c"):
+        with RunDir.create(tmp_path / name, CONFIG) as run:
+            run.write_final({"w": torch.ones(2), "v": torch.zeros(3)}, {"x": "1", "y": "2", "z": "3"})
+        files.append((run.path / "final.safetensors").read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def refused(run, lines):
+    with run:
+        for step in range(lines):
+            run.metrics.append(step, {})
+        raise UnknownName("no environment")
+
+
+def test_a_run_refused_before_its_first_line_leaves_nothing_in_the_way(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises(UnknownName):
+            refused(RunDir.create(tmp_path / name, CONFIG), lines=0)
+    assert content(tmp_path) == {"there"}
+    assert content(tmp_path / "there") == set()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_run_stopped_before_its_first_line_can_be_resumed(tmp_path, error):
+    with pytest.raises(error), RunDir.create(tmp_path / "r", CONFIG):
+        raise error
+    assert RunDir.read(tmp_path / "r").config == CONFIG
+
+
+def test_a_run_that_fails_after_its_first_line_keeps_everything(tmp_path):
+    with pytest.raises(UnknownName):
+        refused(RunDir.create(tmp_path / "r", CONFIG), lines=1)
+    assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl"}
+    with pytest.raises(UnknownName), RunDir.open(tmp_path / "r"):
+        raise UnknownName("nor here")
+    assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl"}
 
 
 def test_a_damaged_final_policy_is_one_line(tmp_path):

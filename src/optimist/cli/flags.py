@@ -95,8 +95,13 @@ def _literal(text: str) -> Any:
 
 
 def _message(box: str) -> str:
-    """What tyro's box says, as one line: its text up to the first rule."""
-    lines = [line.strip().strip("│").strip() for line in box.strip().splitlines()[1:]]
-    rules = [index for index, line in enumerate(lines) if re.fullmatch(r"[─╰╯]+", line)]
-    text = " ".join(lines[: rules[0]] if rules else lines)
-    return re.sub(r"^Error parsing (?!--)\S+: ", "", text).rstrip(".")
+    """What tyro's box says, as one line: the text under its title, up to the next rule."""
+    lines = [line.strip(" │|") for line in box.strip().splitlines()[1:]]  # drawn with | and - where only ASCII goes
+    text: list[str] = []
+    for line in lines:
+        if re.fullmatch(r"[─╰╯+-]+", line):
+            if text:
+                break
+            continue
+        text.append(line)
+    return re.sub(r"^Error parsing (?!--)\S+: ", "", " ".join(text)).rstrip(".")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import os
 import signal
 import sys
@@ -36,6 +37,9 @@ class Terminated(KeyboardInterrupt):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code: 0, 2 for an error, 130 or 143 after SIGINT or SIGTERM."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # τ on a terminal that knows only ASCII is no reason to stop
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _dispatch(arguments)

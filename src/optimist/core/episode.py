@@ -132,6 +132,7 @@ class EpisodeBuilder:
             "starts": list(self.starts),
             "returns": self.returns.clone(),
             "times": times,
+            "size": len(self.history["rewards"]) if self.history else 0,
             "history": {name: rows[times % len(rows)] for name, rows in self.history.items()},
             "openings": {} if self.openings is None else {"frames": self.openings},
         }
@@ -141,8 +142,7 @@ class EpisodeBuilder:
         self.time, self.starts, self.returns = state["time"], list(state["starts"]), state["returns"].clone()
         self.history = {name: rows.to(device) for name, rows in state["history"].items()}
         if self.history:
-            size = max(1, len(state["times"]))
-            self._resize(size, state["times"], lambda rows, _: rows)
+            self._resize(state["size"], state["times"], lambda rows, _: rows)
         self.openings = state["openings"]["frames"].to(device) if state["openings"] else None
 
     def _remember(self, steps: Steps) -> None:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from optimist.config import RunConfig
-from optimist.errors import CheckpointError, RunFolderError
+from optimist.errors import CheckpointError, OptimistError, RunFolderError
 from optimist.tracking import checkpoint
 from optimist.tracking.atomic import disk_errors, write_json, write_text, write_whole
 from optimist.tracking.config_io import from_toml, to_toml
@@ -26,6 +26,7 @@ from optimist.tracking.metrics_log import MetricsLog
 from optimist.tracking.nested import Nested
 
 CONFIG, METRICS, SUMMARY, FINAL = "config.toml", "metrics.jsonl", "summary.json", "final.safetensors"
+WORDS = "optimist"
 
 
 class RunDir:
@@ -34,10 +35,12 @@ class RunDir:
     def __init__(self, path: Path, lock: FolderLock | None) -> None:
         self.path = path
         self._lock = lock
+        self._fresh = self._made = False  # written by nobody before; not even there before
 
     @classmethod
     def create(cls, path: Path | None, config: RunConfig) -> RunDir:
         """A new folder holding `config`, locked; `default_path(config)` without a path. Refuses one with content."""
+        made = path is None or not Path(path).exists()
         path = _claim_default(config) if path is None else Path(path)
         content = _content(path)
         if content and LOCK not in content:  # somebody else's folder: leave no trace in it
@@ -49,6 +52,7 @@ class RunDir:
             if _content(path) - {LOCK}:
                 raise _not_empty(path)
             write_text(path / CONFIG, to_toml(config))
+            run._fresh, run._made = True, made
         except BaseException:
             run.close()
             raise
@@ -121,7 +125,7 @@ class RunDir:
         """final.safetensors: the last policy's weights, and words about it, whole or not at all."""
         self._require_lock()
         tensors = {name: value.detach().cpu().clone().contiguous() for name, value in policy_state.items()}
-        words = dict(metadata or {})
+        words = {WORDS: json.dumps(dict(metadata or {}))}  # one entry: of several the file format shuffles the order
         write_whole(self.path / FINAL, lambda file: safetensors.torch.save_file(tensors, file, metadata=words))
 
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -131,8 +135,9 @@ class RunDir:
             raise RunFolderError(f"{self.path} has no {FINAL}; the run has not ended: optimist resume {self.path}")
         try:
             with safe_open(path, framework="pt") as file:
-                return {name: file.get_tensor(name).clone() for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
-        except SafetensorError as error:
+                words = json.loads((file.metadata() or {}).get(WORDS, "{}"))
+                return {name: file.get_tensor(name).clone() for name in file.keys()}, words  # noqa: SIM118
+        except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
 
     def close(self) -> None:
@@ -148,7 +153,18 @@ class RunDir:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._fresh and kind is not None and issubclass(kind, OptimistError):
+            self._remove_if_unused()
         self.close()
+
+    def _remove_if_unused(self) -> None:
+        """A run that was refused before its first line leaves nothing in the way of the next attempt."""
+        metrics = self.path / METRICS
+        if _content(self.path) <= {LOCK, CONFIG, METRICS} and not (metrics.exists() and metrics.stat().st_size):
+            for name in (CONFIG, METRICS, LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            if self._made:
+                self.path.rmdir()
 
     def _require_lock(self) -> None:
         if self._lock is None:

@@ -32,11 +32,11 @@ class Writers:
         self.log: MetricsLog = run.metrics
         self.sinks: list[Sink] = []
         self.notes: list[str] = []
-        if config.tensorboard:
-            self._add_tensorboard(run, resumed_at)
         if config.wandb:
             self.sinks.append(_WandB(run, config))
             self.notes.append("Weights & Biases: on")
+        if config.tensorboard:
+            self._add_tensorboard(run, resumed_at)
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """One line in metrics.jsonl, and the same numbers everywhere else."""

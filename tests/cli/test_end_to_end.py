@@ -1,0 +1,117 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.tracking.metrics import undocumented, without_time
+from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.run_dir import RunDir
+
+SMALL = ["deepsea/opr", "--size", "4", "--total-steps", "4096", "--no-tensorboard"]
+
+
+def last_json(capsys):
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def lines_of(path):
+    return [without_time(line) for line in read_metrics(path / "metrics.jsonl")]
+
+
+@pytest.fixture
+def trained(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert main(["train", *SMALL, "--out", str(path), "--json"]) == 0
+    return path, last_json(capsys)
+
+
+def test_a_trained_run_folder_holds_everything(trained):
+    path, summary = trained
+    names = {entry.name for entry in path.iterdir()}
+    assert names == {".lock", "checkpoints", "config.toml", "final.safetensors", "metrics.jsonl", "summary.json"}
+    assert summary == json.loads((path / "summary.json").read_text())
+    assert {"statistic", "episodes", "seed", "goal_seen", "solved"} <= summary.keys()
+    assert RunDir.read(path).config.env.kwargs == {"size": 4}
+
+
+def test_every_metric_that_is_logged_is_explained(trained):
+    names = {name for line in read_metrics(trained[0] / "metrics.jsonl") for name in line}
+    assert "opr/threshold" in names
+    assert undocumented(names) == []
+
+
+def test_the_trained_policy_is_evaluated(trained, capsys):
+    path, _ = trained
+    before = {entry.name for entry in path.iterdir()}
+    assert main(["evaluate", str(path), "--episodes", "20", "--greedy", "--json"]) == 0
+    result = last_json(capsys)
+    assert result["episodes"] == 20
+    assert result["actions"] == "greedy"
+    assert {entry.name for entry in path.iterdir()} == before
+
+
+def test_a_finished_run_is_neither_trained_over_nor_changed_by_resume(trained, capsys):
+    path, summary = trained
+    before = {entry: entry.read_bytes() for entry in path.rglob("*") if entry.is_file()}
+    assert main(["train", *SMALL, "--out", str(path)]) == 2
+    assert "is not empty; go on with it by `optimist resume" in capsys.readouterr().err
+    assert main(["resume", str(path), "--json"]) == 0
+    assert last_json(capsys) == summary
+    assert {entry: entry.read_bytes() for entry in path.rglob("*") if entry.is_file()} == before
+
+
+def test_flags_can_name_a_run_that_is_not_there(tmp_path, capsys):
+    assert main(["resume", str(tmp_path / "absent")]) == 2
+    assert "absent is not a run folder; it has no config.toml" in capsys.readouterr().err
+    assert main(["evaluate", str(tmp_path / "absent")]) == 2
+    assert "absent" in capsys.readouterr().err
+
+
+def test_an_unknown_environment_is_one_line_and_leaves_no_folder_in_the_way(tmp_path, capsys):
+    assert main(["train", "gym/ppo", "--env", "CartPoole-v1", "--out", str(tmp_path / "run")]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "did you mean 'CartPole-v1'?" in err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_run_stopped_by_a_signal_ends_as_if_it_had_never_been(tmp_path, capsys, number, code):
+    flags = ["deepsea/opr", "--size", "5", "--total-steps", "20480", "--checkpoint-every", "4096", "--no-tensorboard"]
+    assert main(["train", *flags, "--out", str(tmp_path / "whole"), "--quiet"]) == 0
+
+    stopped = tmp_path / "stopped"
+    command = [sys.executable, "-m", "optimist", "train", *flags, "--out", str(stopped), "--quiet"]
+    process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
+    checkpoints = stopped / "checkpoints"
+    deadline = time.monotonic() + 60
+    while not (checkpoints.exists() and list(checkpoints.glob("step-*"))) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert not (stopped / "summary.json").exists()
+
+    assert main(["resume", str(stopped), "--quiet"]) == 0
+    assert (stopped / "final.safetensors").read_bytes() == (tmp_path / "whole" / "final.safetensors").read_bytes()
+    assert lines_of(stopped) == lines_of(tmp_path / "whole")
+
+
+def test_a_tampered_checkpoint_is_one_line(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(path), "--quiet"]) == 0
+    (path / "summary.json").unlink()  # as if the end had not been reached
+    newest, older = sorted((path / "checkpoints").iterdir(), reverse=True)
+    with (newest / "tensors.safetensors").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    assert main(["resume", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert err.endswith(f"tensors.safetensors does not match its checksum; remove it to go on from {older.name}\n")
+    assert err.count("\n") == 1

@@ -1,0 +1,138 @@
+import json
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.cli.train import read_command
+from optimist.config import A2CConfig
+from optimist.presets import get_preset
+
+
+def config_of(name, *arguments):
+    return read_command(get_preset(name), list(arguments))[1]
+
+
+def test_without_flags_the_config_is_the_presets():
+    assert config_of("deepsea/opr") == get_preset("deepsea/opr")()
+
+
+def test_flags_reach_every_part_of_the_config():
+    config = config_of(
+        "keydoor/opr", "--height", "4", "--apple", "--seed", "7", "--total-steps=4096", "--opr.bc-coef", "0.2",
+        "--opr.no-enabled", "--algorithm.target-kl", "0.05", "--algorithm.max-grad-norm", "None",
+        "--network.hidden", "32", "16", "--env.num-envs", "2", "--env.vectorization", "sync",
+        "--algorithm.clip_eps", "0.1",
+    )  # fmt: skip
+    assert config.env.kwargs == {"height": 4, "apple": True}
+    assert (config.seed, config.total_steps, config.opr.bc_coef, config.opr.enabled) == (7, 4096, 0.2, False)
+    assert (config.algorithm.target_kl, config.algorithm.max_grad_norm, config.algorithm.clip_eps) == (0.05, None, 0.1)
+    assert (config.network.hidden, config.env.num_envs, config.env.vectorization) == ((32, 16), 2, "sync")
+    assert config.preset == "keydoor/opr"
+
+
+def test_keywords_of_any_environment_can_be_given():
+    config = config_of("gym/ppo", "--env", "LunarLander-v3", "--env.kwargs.continuous", "True",
+                       "--env.kwargs.gravity=-5.5", "--env.kwargs.render-mode", "rgb_array")  # fmt: skip
+    assert config.env.kwargs == {"continuous": True, "gravity": -5.5, "render_mode": "rgb_array"}
+    assert config_of("deepsea/opr", "--env.kwargs.size", "5").env.kwargs == {"size": 5}
+
+
+def test_a_file_goes_over_the_preset_and_flags_go_over_the_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("seed = 3\ntotal_steps = 5000\n[opr]\nbc_coef = 0.5\npercentile = 90\n[env.kwargs]\nsize = 5\n")
+    config = config_of("deepsea/opr", "--config", str(file), "--seed", "4")
+    assert (config.seed, config.total_steps) == (4, 5000)
+    assert (config.opr.bc_coef, config.opr.percentile) == (0.5, 90.0)
+    assert config.env.kwargs == {"size": 5}
+
+
+def test_a_file_can_name_another_algorithm(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[algorithm]\nname = "a2c"\nrollout_steps = 7\n')
+    config = config_of("deepsea/ppo", "--config", str(file), "--algorithm.gamma", "0.5")
+    assert config.algorithm == A2CConfig(rollout_steps=7, gamma=0.5)
+
+
+SEE = "(see optimist train deepsea/opr --help)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("deepsea/op", "no preset 'deepsea/op'; did you mean 'deepsea/opr'?"),
+        ("--seed 3 deepsea/opr", "the preset comes first: optimist train PRESET --seed 3 deepsea/opr"),
+        ("deepsea/opr --sead 3", "no flag '--sead'; did you mean '--seed'?"),
+        ("deepsea/opr --sise=3", "no flag '--sise'; did you mean '--size'?"),
+        ("deepsea/opr --opr.bc-coeff 3", "no flag '--opr.bc-coeff'; did you mean '--opr.bc-coef'?"),
+        ("deepsea/a2c --algorithm.gama 3", "no flag '--algorithm.gama'; did you mean '--algorithm.gamma'?"),
+        ("deepsea/opr 5", "unexpected '5'; a value follows its flag, as in --seed 3"),
+        ("deepsea/opr --size x", f"argument --size: invalid int value: 'x' {SEE}"),
+        ("deepsea/opr --seed x", f"Error parsing --seed: invalid literal for int() with base 10: 'x' {SEE}"),
+        ("deepsea/opr --seed", f"Missing value for argument '--seed'. Expected 1 values {SEE}"),
+        ("deepsea/opr --total-steps 0", f"total_steps must be at least 1, got 0 {SEE}"),
+        ("deepsea/opr --opr.percentile 101", f"opr.percentile must be in [0, 100], got 101.0 {SEE}"),
+        (
+            "deepsea/opr --opr.shaping additve",
+            "invalid choice 'additve' for argument '--opr.shaping'. "
+            f"Expected one of ('multiplicative', 'sign_aware', 'additive') {SEE}",
+        ),
+        (
+            "deepsea/opr --preset gym/ppo",
+            "--preset names what the run started from; to change it: optimist train gym/ppo",
+        ),
+        (
+            "gym/ppo --env.kwargs.continuous",
+            "--env.kwargs.continuous needs a value, as in --env.kwargs.continuous true",
+        ),
+        ("deepsea/opr --config absent.toml", "cannot read config file absent.toml: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(arguments, line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *arguments.split()]) == 2
+    assert capsys.readouterr().err == f"optimist: error: {line}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_with_an_unknown_setting_gets_a_suggestion(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text("[opr]\npercentil = 90\n")
+    assert main(["train", "deepsea/opr", "--config", str(file)]) == 2
+    assert capsys.readouterr().err == "optimist: error: no setting 'opr.percentil'; did you mean 'opr.percentile'?\n"
+
+
+def test_help_of_a_preset_lists_its_parameters_and_every_setting(capsys):
+    assert main(["train", "deepsea/opr", "--size", "9", "--help"]) == 0
+    out = capsys.readouterr().out
+    for flag in (
+        "--size INT",
+        "--out DIR",
+        "--opr.bc-coef FLOAT",
+        "--algorithm.clip-eps FLOAT",
+        "--env.kwargs.size INT",
+    ):
+        assert flag in out
+    assert "(default: 9)" in out
+
+
+def test_no_preset_shows_how_to_choose_one_and_fails(capsys):
+    assert main(["train"]) == 2
+    assert "`optimist presets` lists the presets" in capsys.readouterr().out
+
+
+def test_quiet_and_json_decide_what_is_printed(monkeypatch, capsys):
+    calls = []
+
+    def train(config, out, *, progress):
+        calls.append((config.env.kwargs, out, progress))
+        return {"solved": True, "last_100_return": float("nan")}
+
+    monkeypatch.setattr("optimist.training.loop.train", train)
+    assert main(["train", "deepsea/opr", "--size", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"solved": True, "last_100_return": None}
+    assert main(["train", "deepsea/opr", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["train", "deepsea/opr"]) == 0
+    assert "solved           yes\n" in capsys.readouterr().out
+    assert [progress for _, _, progress in calls] == [True, False, True]
+    assert calls[0][0] == {"size": 3}
