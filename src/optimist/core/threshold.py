@@ -31,7 +31,7 @@ class ReturnWindow:
         """τ, interpolated linearly between neighbours; −inf while the window is empty."""
         if not self._sorted:
             return float("-inf")
-        position = self.percentile / 100.0 * (len(self._sorted) - 1)
+        position = self.percentile * (len(self._sorted) - 1) / 100.0  # in this order a whole number comes out whole
         low = int(position)
         high = min(low + 1, len(self._sorted) - 1)
         return self._sorted[low] + (position - low) * (self._sorted[high] - self._sorted[low])
