@@ -133,19 +133,20 @@ class GoodEpisodeMemory:
 
     def state_dict(self) -> dict[str, Any]:
         """The stored episodes, exactly, without the empty rows."""
-        rows = torch.cat([stored.rows for stored in self.episodes]) if self.episodes else None
-        frames = torch.cat([stored.frames for stored in self.episodes]) if self.episodes else None
+        none = torch.zeros(0, dtype=torch.int64)
+        rows = torch.cat([stored.rows for stored in self.episodes]) if self.episodes else none
+        frames = torch.cat([stored.frames for stored in self.episodes]) if self.episodes else none
         return {
             "episodes": [[e.total_reward, e.group, e.born, e.clipped, len(e.rows)] for e in self.episodes],
-            "pools": {name: pool[frames if name == "frames" else rows] for name, pool in self.pools.items()}
-            if self.episodes
-            else {},
+            "pools": {name: pool[frames if name == "frames" else rows] for name, pool in self.pools.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device | str = "cpu") -> None:
         """Take over the episodes of `state_dict`."""
         for stored in list(self.episodes):
             self._evict(stored)
+        for name, pool in state["pools"].items():
+            self._allocate(name, pool.to(device))
         row = frame = 0
         for total_reward, group, born, clipped, length in state["episodes"]:
             steps = {
@@ -188,14 +189,18 @@ class GoodEpisodeMemory:
 
     def _place(self, stored: Stored, steps: dict[str, Tensor], frames: Tensor) -> None:
         for name, column in (*steps.items(), ("frames", frames)):
-            if name not in self.pools:
-                size = self.capacity_transitions
-                size += (self.frame_stack - 1) * self.capacity_episodes if name == "frames" else 0
-                self.pools[name] = column.new_empty((size, *column.shape[1:]))
+            self._allocate(name, column)
             self.pools[name][stored.frames if name == "frames" else stored.rows] = column
         self.episodes.append(stored)
         self.retention.add(stored)
         self._table = None
+
+    def _allocate(self, name: str, like: Tensor) -> None:
+        """The pool of this name, if it is not there yet, for rows like these."""
+        if name not in self.pools:
+            size = self.capacity_transitions
+            size += (self.frame_stack - 1) * self.capacity_episodes if name == "frames" else 0
+            self.pools[name] = like.new_empty((size, *like.shape[1:]))
 
     def _evict(self, stored: Stored) -> None:
         self.episodes.remove(stored)

@@ -82,8 +82,8 @@ class RankedByReturn:
         self.groups[stored.group].remove(stored)
 
     def leaving(self) -> Iterator[Stored]:
-        """Lowest of the largest group, then of the group that is largest then, and so on."""
-        places = dict.fromkeys(self.groups, 0)
+        """Lowest of the largest group (of equal ones the first by number), then of the one that is largest then."""
+        places = dict.fromkeys(sorted(self.groups), 0)
         while True:
             largest = max(places, key=lambda group: len(self.groups[group]) - places[group])
             if places[largest] == len(self.groups[largest]):
