@@ -35,6 +35,7 @@ from optimist.envs.cage2.cardiff_rules import (
 )
 from optimist.envs.cage2.env import CageVectorEnv, Infos, Outputs
 from optimist.envs.cage2.state import B_LINE, MEANDER, NUM_BITS, SLEEPER, from_arrays, to_arrays
+from optimist.errors import ConfigError
 
 __all__ = ["NUM_OUTPUTS", "SLEEP_OUTPUT", "CardiffVectorEnv", "fall_back", "fingerprint", "scan_memory"]
 
@@ -88,6 +89,8 @@ class CardiffVectorEnv(CageVectorEnv):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a `state_dict`."""
+        if state["opening"] != self.opening:
+            raise ConfigError(f"the saved games have opening={state['opening']}, this environment {self.opening}")
         super().load_state_dict(state)
         from_arrays(self.memories, state["memories"])
 

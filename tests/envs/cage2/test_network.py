@@ -1,0 +1,63 @@
+"""The constants against the tables of the original, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from optimist.envs.cage2 import network
+from optimist.envs.cage2.actions import ACTION_NAMES, DECOY, HOST_OF, NUM_ACTIONS, VERB_OF, YES, flat_action
+from optimist.envs.cage2.cardiff_rules import DECOY_HOSTS, DECOY_ORDER, DIRECT_OUTPUTS, SCAN_HOSTS
+from optimist.envs.cage2.red import JUMPS
+from tests.envs.cage2.board import Board
+
+TABLES = json.loads((Path(__file__).parents[2] / "data" / "cage2" / "tables.json").read_text())
+
+
+@pytest.mark.parametrize("host", TABLES["hosts"], ids=lambda host: host["name"])
+def test_host_is_as_in_the_original(host: dict) -> None:
+    h = host["index"]
+    assert network.HOSTS[h] == host["name"]
+    assert network.SUBNETS[network.SUBNET_OF[h]] == host["subnet"]
+    assert bool(network.WINDOWS >> h & 1) == (host["os"] == "Windows")
+    assert bool(network.BRUTE_FORCEABLE >> h & 1) == host["ssh_bruteforce_account"]
+    services = [(s["port"], s["type"], bool(s["privileged"])) for s in host["services"]]
+    assert [tuple(service) for service in network.SERVICES[h]] == services
+    value = 1.0 * (network.WORTH_ONE >> h & 1) + 0.1 * (network.WORTH_A_TENTH >> h & 1)
+    assert value == host["value"]
+    reveals = [name for i, name in enumerate(network.HOSTS) if network.REVEALED_BY[h] >> i & 1]
+    assert reveals == host["escalation_reveals"]
+
+
+@pytest.mark.parametrize("host", TABLES["hosts"], ids=lambda host: host["name"])
+def test_clean_host_accepts_the_decoys_of_the_original(host: dict) -> None:
+    accepted = [
+        decoy.name for d, decoy in enumerate(network.DECOYS) if Board().do(DECOY + d, host["index"]).blue_success == YES
+    ]
+    assert accepted == host["decoys_accepted_when_clean"]
+
+
+def test_decoys_and_exploits_are_as_in_the_original() -> None:
+    for decoy in network.DECOYS:
+        row = TABLES["decoys"][decoy.name]
+        assert (decoy.port, decoy.checked) == (row["port"], row["port_checked"])
+    assert len(network.DECOYS) == len(TABLES["decoys"])
+    by_weight = sorted(TABLES["exploits"].items(), key=lambda item: item[1]["weight"])
+    assert [name for name, _ in by_weight] == list(network.EXPLOITS)
+    assert [row["port"] for _, row in by_weight] == list(network.PORTS[: len(network.EXPLOITS)])
+    assert [row["type"] for _, row in by_weight] == list(network.EXPLOIT_TYPES)
+
+
+def test_actions_and_ladder_are_as_in_the_original() -> None:
+    assert list(ACTION_NAMES) == TABLES["flat_actions"]
+    assert JUMPS.tolist() == TABLES["bline_jumps"]
+    assert [flat_action(VERB_OF[a], HOST_OF[a]) for a in range(NUM_ACTIONS)] == list(range(NUM_ACTIONS))
+
+
+def test_cardiff_tables_are_as_in_the_original() -> None:
+    assert list(DIRECT_OUTPUTS) == TABLES["cardiff_outputs"]
+    ours = [[network.HOSTS[host], list(order)] for host, order in zip(DECOY_HOSTS, DECOY_ORDER, strict=True)]
+    assert ours == TABLES["cardiff_decoys"]
+    assert [4 * host for host in SCAN_HOSTS] == TABLES["cardiff_scan_offsets"]
