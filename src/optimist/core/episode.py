@@ -99,17 +99,16 @@ class EpisodeBuilder:
         raw = steps.rewards if self.learner_episodes or steps.raw_rewards is None else steps.raw_rewards
         ends = steps.dones if self.learner_episodes or steps.episode_ends is None else steps.episode_ends
         valid = torch.ones(ends.shape, dtype=torch.bool) if steps.valid is None else steps.valid.cpu()
-        totals = self.returns + (raw.cpu().double() * valid).cumsum(0)  # exact: float32 rewards summed in float64
+        ends = ends.cpu() & valid
+        totals = self._running_returns(torch.where(valid, raw.cpu().double(), 0.0), ends)
         groups = torch.zeros_like(ends) if steps.groups is None else steps.groups
         begin = self.time
         for n in (~valid[0]).nonzero().flatten().tolist():
-            self.starts[n] += self.starts[n] == begin  # the dead step after an end belongs to no episode
-        for t, n in (ends.cpu() & valid).nonzero().tolist():
+            if self.starts[n] == begin:  # the dead step after an end belongs to no episode
+                self.starts[n] += _dead_steps(valid[:, n])
+        for t, n in ends.nonzero().tolist():
             yield self._finished(steps, n, begin + t, float(totals[t, n]), int(groups[t, n]))
-            totals[:, n] -= float(totals[t, n])
-            dead = t + 1 < num_steps and not valid[t + 1, n]
-            self.starts[n] = begin + t + 1 + dead
-        self.returns = totals[-1].clone()
+            self.starts[n] = begin + t + 1 + _dead_steps(valid[t + 1 :, n])
         self._open(steps.obs)
         self.time += num_steps
 
@@ -144,6 +143,18 @@ class EpisodeBuilder:
         if self.history:
             self._resize(state["size"], state["times"], lambda rows, _: rows)
         self.openings = state["openings"]["frames"].to(device) if state["openings"] else None
+
+    def _running_returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
+        """Return so far of the episode in play after each step, [T, N].
+
+        Added up step by step: a sum that rounds then depends neither on what was played before the episode nor on
+        where rollouts end, and equal episodes tie.
+        """
+        totals = torch.empty_like(rewards)
+        for t in range(len(rewards)):
+            totals[t] = self.returns + rewards[t]
+            self.returns = totals[t].masked_fill(ends[t], 0.0)
+        return totals
 
     def _remember(self, steps: Steps) -> None:
         """Write the T rows into the history, growing it first if an episode in play would be overwritten."""
@@ -216,3 +227,8 @@ class EpisodeBuilder:
             return steps.obs[start - self.time, stream, :-1]
         assert self.openings is not None
         return self.openings[stream]
+
+
+def _dead_steps(valid: Tensor) -> int:
+    """Steps before the first valid one of a stream."""
+    return int(valid.cummax(0).values.logical_not().sum())
