@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,10 @@ from optimist.envs.cage2.cardiff_rules import DECOY_HOSTS, DECOY_ORDER, DIRECT_O
 from optimist.envs.cage2.env import CageVectorEnv
 from optimist.envs.cage2.network import HOSTS
 from optimist.envs.cage2.state import decoys_of
+from optimist.envs.cage2.traces import Trace, read_traces
 from optimist.errors import ConfigError
+
+DATA = Path(__file__).parents[2] / "data" / "cage2"
 
 
 def output(name: str) -> int:
@@ -168,3 +173,53 @@ def test_sleep_output_exists_on_request_only() -> None:
     assert env.single_action_space.n == 37
     assert env.step([SLEEP_OUTPUT])[4]["executed"].tolist() == [SLEEP_OUTPUT]
     assert env.games["blue_success"].tolist() == [-1]
+
+
+# -- the agent itself, as recorded
+
+
+def recorded(policy: str) -> list[Trace]:
+    paths = sorted(DATA.glob(f"*-{policy}-*.jsonl.gz"))
+    assert paths
+    return [trace for path in paths for trace in read_traces(path)]
+
+
+def test_recorded_agent_places_decoys_in_greedy_order_and_never_from_a_used_up_list() -> None:
+    decoys = 0
+    for trace in recorded("cardiff"):
+        naive = Naive()
+        for action in trace.actions.tolist():
+            if action in DIRECT_OUTPUTS:
+                naive.flat(DIRECT_OUTPUTS.index(action))
+            elif action:
+                entry = next(i for i, order in enumerate(DECOY_ORDER) if action in order)
+                assert action not in naive.used
+                assert naive.flat(27 + entry) == action
+                decoys += 1
+    assert decoys > 500
+
+
+def test_recorded_random_outputs_start_a_used_up_list_over() -> None:
+    again = 0
+    for trace in recorded("random_cardiff"):
+        naive = Naive()
+        for action in trace.actions.tolist():
+            if action in DIRECT_OUTPUTS:
+                naive.flat(DIRECT_OUTPUTS.index(action))
+            else:
+                entry = next(i for i, order in enumerate(DECOY_ORDER) if action in order)
+                again += action in naive.used
+                assert naive.flat(27 + entry) == action
+    assert again > 50
+
+
+def test_recorded_agent_sleeps_exactly_where_the_fingerprint_says_so() -> None:
+    taken_for = {0: 0, 1: 0, 2: 0}
+    for trace in recorded("cardiff"):
+        assert trace.actions[:3].tolist() == [51, 116, 55]
+        naive = Naive()
+        inputs = [naive.look(bits) for bits in trace.digits["obs"][:3]]
+        (attacker,) = fingerprint(scan_memory(np.array(inputs[-1:])))
+        taken_for[int(attacker)] += 1
+        assert (trace.actions[3:] == 0).all() == (attacker == 2)
+    assert min(taken_for.values()) > 10

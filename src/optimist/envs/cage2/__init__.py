@@ -6,9 +6,15 @@ Importing this package loads no compiler; the names below load it when they are 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
+
+if TYPE_CHECKING:
+    from optimist.envs.cage2.cardiff import CardiffVectorEnv, fall_back, fingerprint, scan_memory
+    from optimist.envs.cage2.env import CageVectorEnv
+    from optimist.envs.cage2.single import CageEnv, CardiffEnv
+    from optimist.envs.cage2.verify import verify_files
 
 _HOMES = {
     "CageEnv": "single",
@@ -21,7 +27,17 @@ _HOMES = {
     "verify_files": "verify",
 }
 
-__all__ = [*_HOMES, "register_cage2"]
+__all__ = [
+    "CageEnv",
+    "CageVectorEnv",
+    "CardiffEnv",
+    "CardiffVectorEnv",
+    "fall_back",
+    "fingerprint",
+    "register_cage2",
+    "scan_memory",
+    "verify_files",
+]
 
 
 def __getattr__(name: str) -> Any:
