@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimist.core.config import OPRConfig
+from optimist.core.config import OPRConfig, check_fields
 from optimist.errors import ConfigError
 
 
@@ -32,6 +32,7 @@ class EnvConfig:
     """Learn from the action the environment says it executed (`info["executed"]`), not from the one sampled."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "env.")
         if self.num_envs < 1:
             raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
 
@@ -54,6 +55,7 @@ class NetworkConfig:
     """Initial log σ of a Gaussian policy."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "network.")
         if any(width < 1 for width in (*self.hidden, self.cnn_features)):
             raise ConfigError(f"network widths must be at least 1, got hidden {self.hidden}, cnn {self.cnn_features}")
 
@@ -105,6 +107,13 @@ class PPOConfig:
             )
         if not self.clip_eps > 0:
             raise ConfigError(f"ppo.clip_eps must be above 0, got {self.clip_eps}")
+        for name in ("value_clip", "target_kl"):
+            if getattr(self, name) is not None and not getattr(self, name) > 0:
+                raise ConfigError(f"ppo.{name} must be above 0 or None, got {getattr(self, name)}")
+        if not all(0.0 <= beta < 1.0 for beta in self.adam_betas) or not self.adam_eps > 0:
+            raise ConfigError(
+                f"ppo.adam_betas must lie in [0, 1) and adam_eps above 0, got {self.adam_betas}, {self.adam_eps}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +147,11 @@ class A2CConfig:
 
     def __post_init__(self) -> None:
         _check_common(self, "a2c")
+        if not 0.0 <= self.rmsprop_alpha < 1.0 or not self.rmsprop_eps > 0:
+            raise ConfigError(
+                "a2c.rmsprop_alpha must lie in [0, 1) and rmsprop_eps above 0, "
+                f"got {self.rmsprop_alpha}, {self.rmsprop_eps}"
+            )
 
 
 AlgorithmConfig = PPOConfig | A2CConfig
@@ -181,6 +195,7 @@ class RunConfig:
     """Also log to Weights & Biases (extra `wandb`)."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "")
         for name in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -199,6 +214,7 @@ class RunConfig:
 
 
 def _check_common(config: PPOConfig | A2CConfig, name: str) -> None:
+    check_fields(config, f"{name}.")
     if config.rollout_steps < 1:
         raise ConfigError(f"{name}.rollout_steps must be at least 1, got {config.rollout_steps}")
     if not config.learning_rate > 0:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import lru_cache
+from numbers import Integral
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from optimist.errors import ConfigError, unknown_name
 
@@ -93,6 +95,7 @@ class OPRConfig:
     """Passes over M in one cloning phase."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "opr.")
         for name in ("capacity_transitions", "capacity_episodes", "max_episode_steps", "return_window"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("bc_batch_size", "bc_phase_epochs", "reference_interval", "reference_epochs"):
@@ -110,6 +113,8 @@ class OPRConfig:
             "at least 1 or None",
             self.max_age_updates,
         )
+        floor = self.admission_floor
+        _require(floor is None or floor == floor, "admission_floor", "a number or None", floor)
         if self.admission == "paper" and self.admission_floor is not None:
             raise ConfigError("admission_floor belongs to admission 'gated'; the paper's rule has none")
 
@@ -146,3 +151,19 @@ class OPRConfig:
 def _require(holds: bool, name: str, expected: str, value: object) -> None:
     if not holds:
         raise ConfigError(f"opr.{name} must be {expected}, got {value}")
+
+
+def check_fields(config: object, path: str) -> None:
+    """Raise, naming it, if a field that takes one of a few words, or a whole number, holds something else."""
+    for name, hint in _hints(type(config)).items():
+        value = getattr(config, name)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise unknown_name(f"{path}{name} called", str(value), get_args(hint))
+        whole = hint is int or (hint == int | None and value is not None)
+        if whole and (not isinstance(value, Integral) or isinstance(value, bool)):
+            raise ConfigError(f"{path}{name} must be a whole number, got {value!r}")
+
+
+@lru_cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
