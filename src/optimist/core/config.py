@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from optimist.errors import ConfigError, unknown_name
@@ -154,15 +153,10 @@ def _require(holds: bool, name: str, expected: str, value: object) -> None:
 
 def check_fields(config: Any, path: str) -> None:
     """Raise, naming it, if a field that takes one of a few words, or a whole number, holds something else."""
-    for name, hint in _hints_of(type(config)):
+    for name, hint in get_type_hints(type(config)).items():
         value = getattr(config, name)
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise unknown_name(f"{path}{name} called", str(value), get_args(hint))
         whole = hint is int or (hint == int | None and value is not None)
         if whole and type(value) is not int:
             raise ConfigError(f"{path}{name} must be a whole number, got {value!r}")
-
-
-@lru_cache
-def _hints_of(kind: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple(get_type_hints(kind).items())
