@@ -42,6 +42,7 @@ class Scores:
         }
         if goals[-1] is not None:
             metrics["rollout/goal_rate"] = sum(map(bool, goals)) / len(goals)
+            metrics["rollout/goal_seen"] = float(self.first_goal_step is not None)
         return metrics
 
     def summary(self) -> dict[str, Any]:
