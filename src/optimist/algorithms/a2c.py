@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.config import A2CConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
 from optimist.core.batch import Batch
-from optimist.losses.policy import approximate_kl, policy_gradient
+from optimist.losses.policy import approximate_kl, policy_gradient, standardize
 from optimist.losses.value import squared_error
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.config import A2CConfig
 
 
 class A2C(ActorCriticLearner):
@@ -51,9 +51,12 @@ class A2C(ActorCriticLearner):
         """L_total = −A log π + c_v L_V − c_ent H + λ_BC L_BC; replayed rows carry truncated importance weights."""
         cfg, fresh = self.config, batch.fresh
         logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
+        advantages = batch.advantages
+        if batch.statistics_of is not None:
+            advantages = standardize(advantages, batch.statistics_of)
         mean_entropy = entropy[fresh].mean()
         return LossTerms(
-            policy=policy_gradient(logp, batch.advantages, batch.weights),
+            policy=policy_gradient(logp, advantages, batch.weights),
             value=cfg.value_coef * squared_error(values, batch.returns, batch.value_weights),
             entropy=-cfg.entropy_coef * mean_entropy,
             anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from optimist.config import A2CConfig, PPOConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.errors import NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.config import A2CConfig, PPOConfig
 
 
 class Algorithm(Protocol):

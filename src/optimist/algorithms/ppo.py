@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.config import PPOConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
 from optimist.core.batch import Batch
@@ -13,7 +14,6 @@ from optimist.losses.policy import approximate_kl, clipped_surrogate, standardiz
 from optimist.losses.value import clipped_squared_error, squared_error
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.config import PPOConfig
 
 
 class PPO(ActorCriticLearner):
@@ -57,6 +57,8 @@ class PPO(ActorCriticLearner):
         advantages = batch.advantages
         if cfg.normalize_advantages == "minibatch":
             advantages = standardize(advantages, advantages[fresh])
+        elif batch.statistics_of is not None:
+            advantages = standardize(advantages, batch.statistics_of)
         mean_entropy = entropy[fresh].mean()
         return LossTerms(
             policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),

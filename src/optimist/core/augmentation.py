@@ -80,14 +80,17 @@ def _stack(fresh: Batch, replayed: Batch, picks: Tensor) -> Batch:
     assert replayed.weights is not None
     assert replayed.value_weights is not None
     ones = torch.ones_like(fresh.advantages)
-    return Batch(
+    weights = ones if fresh.weights is None else fresh.weights
+    value_weights = ones if fresh.value_weights is None else fresh.value_weights
+    return replace(
+        fresh,
         obs=torch.cat([fresh.obs, replayed.obs[picks]]),
         actions=torch.cat([fresh.actions, replayed.actions[picks]]),
         logp_old=torch.cat([fresh.logp_old, replayed.logp_old[picks]]),
         advantages=torch.cat([fresh.advantages, replayed.advantages[picks]]),
         returns=torch.cat([fresh.returns, replayed.returns[picks]]),
         values_old=torch.cat([fresh.values_old, replayed.values_old[picks]]),
-        weights=torch.cat([ones, replayed.weights[picks]]),
-        value_weights=torch.cat([ones, replayed.value_weights[picks]]),
+        weights=torch.cat([weights, replayed.weights[picks]]),
+        value_weights=torch.cat([value_weights, replayed.value_weights[picks]]),
         num_fresh=len(fresh),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -32,6 +32,7 @@ class Batch:
     values_old: Tensor  # [B]
     weights: Tensor | None = None  # [B] weight in the policy loss; None: all 1
     value_weights: Tensor | None = None  # [B] weight in the value loss; None: all 1
+    statistics_of: Tensor | None = None  # advantages whose mean and spread standardise these; None: not asked for
     num_fresh: int = -1  # rows of this rollout; −1: all
     good: GoodRows | None = None  # rows of M for the cloning loss
     joiner: Joiner | None = None  # adds rows of M to each minibatch
@@ -62,7 +63,8 @@ class Batch:
                 yield minibatch if self.joiner is None else self.joiner.join(minibatch)
 
     def _rows(self, index: Tensor | slice) -> Batch:
-        return replace(self, **{name: getattr(self, name)[index] for name in _ROW_FIELDS})
+        columns = {name: getattr(self, name) for name in _ROW_FIELDS}
+        return replace(self, **{name: column[index] for name, column in columns.items() if column is not None})
 
 
-_ROW_FIELDS = [f.name for f in fields(Batch) if f.type == "Tensor"]
+_ROW_FIELDS = ("obs", "actions", "logp_old", "advantages", "returns", "values_old", "weights", "value_weights")

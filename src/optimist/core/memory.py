@@ -87,9 +87,11 @@ class GoodEpisodeMemory:
         rows, frames = self._stored_steps()
         if self.priority_exponent > 0:
             weights = self.pools["priorities"][rows] ** self.priority_exponent
+            weights = weights.to(generator.device)
             picks = torch.multinomial(weights, size, replacement=True, generator=generator)
         else:
-            picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device).to(rows.device)
+            picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
+        picks = picks.to(rows.device)
         return self._gather(rows[picks], frames[picks])
 
     def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodRows:

@@ -140,8 +140,10 @@ class OptimisticRegularizer:
             "generator": self.generator.get_state(),
         }
 
-    def load_state_dict(self, state: dict[str, Any], policy: Policy, device: torch.device | str = "cpu") -> None:
-        """Take over the state of `state_dict`."""
+    def load_state_dict(self, state: dict[str, Any], policy: Policy, device: torch.device | str | None = None) -> None:
+        """Take over the state of `state_dict`, on the policy's device unless another is named."""
+        if device is None:
+            device = next(policy.parameters()).device if isinstance(policy, torch.nn.Module) else "cpu"
         self.updates, self.finished, self.steps, self.last_phase = state["clocks"]
         self.thresholds.load_state_dict(state["thresholds"])
         self.memory.load_state_dict(state["memory"], device)

@@ -6,12 +6,12 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
+from optimist.config import NetworkConfig
 from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
 from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import make_mlp
 from optimist.networks.nature_cnn import make_nature_cnn
-from optimist.config import NetworkConfig
 
 
 class ActorCritic(nn.Module):

@@ -9,7 +9,6 @@ from torch import Tensor
 from optimist.core.batch import Batch
 from optimist.core.episode import Steps
 from optimist.core.shapes import require_same_shape
-from optimist.losses.policy import standardize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class Rollout(Steps):
         require_same_shape(rewards=self.rewards, values=self.values, next_values=self.next_values)
 
     def flatten(self, advantages: Tensor, returns: Tensor, *, standardized: bool = False) -> Batch:
-        """The valid rows as a Batch [T·N], advantages standardised over all of them if asked."""
+        """The valid rows as a Batch [T·N], its advantages to be standardised over all of them if asked."""
         columns = [
             column.flatten(0, 1) for column in (self.obs, self.actions, self.logp, advantages, returns, self.values)
         ]
@@ -32,8 +31,12 @@ class Rollout(Steps):
             rows = self.valid.flatten().nonzero().squeeze(-1)
             columns = [column[rows] for column in columns]
         obs, actions, logp, advantages, returns, values = columns
-        if standardized:
-            advantages = standardize(advantages, advantages)
         return Batch(
-            obs=obs, actions=actions, logp_old=logp, advantages=advantages, returns=returns, values_old=values
-        )  # fmt: skip
+            obs=obs,
+            actions=actions,
+            logp_old=logp,
+            advantages=advantages,
+            returns=returns,
+            values_old=values,
+            statistics_of=advantages if standardized else None,
+        )

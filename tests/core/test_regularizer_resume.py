@@ -1,0 +1,155 @@
+"""Stop, save, load, go on = never stopped, for every option of OPR that carries state, and any two of them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+from optimist.core.advantages import gae
+from optimist.core.batch import Batch
+from optimist.core.config import OPRConfig
+from optimist.core.episode import Steps
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.tracking.nested import pack, unpack
+from tests.core.tables import TablePolicy
+
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "reference": [{"reference": word, "reference_interval": 2} for word in ("recorded", "cloned", "snapshot")],
+    "sampling": [{"sampling": "uniform"}, {"sampling": "prioritized"}],
+    "retention": [{"retention": "fifo"}, {"retention": "ranked"}, {"retention": "ranked", "max_age_updates": 2}],
+    "augment": [{"augment_share": 0.0}, {"augment_share": 0.5}, {"augment_share": 0.5, "augment_ratio": "recorded"}],
+    "phase": [
+        {"bc_phase_interval": 0},
+        *[{"bc_phase_interval": n, "bc_phase_unit": u} for n, u in ((2, "updates"), (7, "episodes"), (50, "steps"))],
+    ],
+}
+REST: list[dict[str, Any]] = [
+    {"thresholds": "shared", "admission": "paper"},
+    {"deciding_return": "learner"},
+    {"bc_weights": "uniform", "bc_filter": True},
+    {"bc_schedule": "constant", "augment_share": 0.5, "augment_value": "upward"},
+    {"shaping": "additive", "reference": "snapshot"},
+    {"admission_floor": 0.0},
+    {"max_episode_steps": 3},
+]
+SMALL = {"capacity_transitions": 40, "capacity_episodes": 8, "return_window": 10, "bc_batch_size": 8}
+
+
+class Host:
+    """A small policy-gradient learner on made-up steps that depend on the number of the update alone."""
+
+    def __init__(self, config: OPRConfig, stack: int = 1) -> None:
+        self.policy, self.stack = TablePolicy(seed=1), stack
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=0.01)
+        self.opr = OptimisticRegularizer(config, seed=7, frame_stack=stack)
+        self.updates, self.trace = 0, list[float]()
+
+    def steps(self) -> Steps:
+        generator = torch.Generator().manual_seed(1000 + self.updates)
+        shape = (9, 2)
+        dones, raw = torch.rand(shape, generator=generator) < 0.3, torch.randn(shape, generator=generator)
+        return Steps(
+            obs=torch.randint(6, shape, generator=generator),
+            actions=torch.randint(3, shape, generator=generator),
+            rewards=raw.sign(),
+            logp=-torch.rand(shape, generator=generator) * 2,
+            dones=dones | (torch.rand(shape, generator=generator) < 0.1),
+            raw_rewards=raw,
+            episode_ends=dones,
+            groups=torch.tensor([[0, 1]]).expand(shape),
+            progress=self.updates / 10,
+        )
+
+    def update(self) -> None:
+        steps = self.steps()
+        self.updates += 1
+        self.opr.observe(steps)
+        rewards = self.opr.shape(steps, self.policy)
+        values = self.policy.value(steps.obs).detach()
+        advantages, returns = gae(rewards, values, values.roll(-1, 0), steps.dones, 0.9, 0.9)
+        columns = (steps.obs, steps.actions, steps.logp, advantages, returns, values)
+        names = ("obs", "actions", "logp_old", "advantages", "returns", "values_old")
+        batch = Batch(**{name: column.flatten() for name, column in zip(names, columns, strict=True)})
+        shuffle = torch.Generator().manual_seed(self.updates)
+        for minibatch in self.opr.augment(batch, self.policy).minibatches(1, 9, shuffle):
+            ratio = (self.policy.log_prob(minibatch.obs, minibatch.actions) - minibatch.logp_old).exp()
+            weights = 1.0 if minibatch.weights is None else minibatch.weights
+            errors = (self.policy.value(minibatch.obs) - minibatch.returns).square()
+            loss = -(weights * ratio * minibatch.advantages).mean() + errors.mean()
+            self.step(loss + self.opr.loss(self.policy, minibatch.good))
+        self.opr.after_update(self.policy, self.step)
+        self.trace += self.opr.metrics().values()
+
+    def step(self, loss: torch.Tensor) -> None:
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.trace.append(loss.item())
+
+    def saved(self) -> Host:
+        """A new host that knows of this one only what a checkpoint would hold."""
+        other = Host(self.opr.config)
+        state = {"policy": self.policy.state_dict(), "optimizer": self.optimizer.state_dict()}
+        state = unpack(copy.deepcopy(pack(state | {"opr": self.opr.state_dict()})))
+        other.policy.load_state_dict(state["policy"])
+        other.optimizer.load_state_dict(state["optimizer"])
+        other.opr.load_state_dict(state["opr"], other.policy)
+        other.updates, other.trace = self.updates, list(self.trace)
+        return other
+
+
+def assert_goes_on_exactly(options: dict[str, Any], moments: tuple[int, ...] = (0, 1, 4), total: int = 7) -> None:
+    straight = Host(OPRConfig(**(SMALL | options)))
+    stopped = Host(straight.opr.config)
+    for update in range(total):
+        if update in moments:
+            stopped = stopped.saved()
+        straight.update()
+        stopped.update()
+    assert [repr(x) for x in stopped.trace] == [repr(x) for x in straight.trace]
+    assert stopped.policy.logits.equal(straight.policy.logits)
+    assert stopped.policy.values.equal(straight.policy.values)
+    assert straight.opr.memory.episodes
+
+
+def covering() -> list[tuple[int, ...]]:
+    """Choices, one of each group, such that any two options of different groups meet in one of them."""
+    sizes = [len(group) for group in OPTIONS.values()]
+    everything = list(itertools.product(*map(range, sizes)))
+    missing = set().union(*map(pairs, everything))
+    chosen = []
+    while missing:
+        chosen.append(max(everything, key=lambda choice: len(pairs(choice) & missing)))
+        missing -= pairs(chosen[-1])
+    return chosen
+
+
+def pairs(choice: tuple[int, ...]) -> set[Any]:
+    return set(itertools.combinations(enumerate(choice), 2))
+
+
+@pytest.mark.parametrize("choice", covering(), ids=str)
+def test_any_two_options_with_state_resume_exactly_together(choice):
+    options: dict[str, Any] = {}
+    for group, place in zip(OPTIONS.values(), choice, strict=True):
+        options |= group[place]
+    assert_goes_on_exactly(options, moments=(1, 3), total=5)
+
+
+@pytest.mark.parametrize("options", REST, ids=str)
+def test_the_other_options_resume_exactly_too(options):
+    assert_goes_on_exactly(options)
+
+
+def test_every_option_was_tried():
+    tried = {name for group in OPTIONS.values() for option in group for name in option}
+    tried |= {name for option in REST for name in option} | set(SMALL)
+    numbers = {"enabled", "percentile", "priority_exponent", "snapshot_decay", "shaping_scale", "shaping_bound"}
+    numbers |= {"reference_epochs", "reference_learning_rate", "augment_weight_cap", "bc_coef", "bc_advantage_scale"}
+    numbers |= {"bc_phase_epochs"}
+    assert tried | numbers == {f.name for f in dataclasses.fields(OPRConfig)}
