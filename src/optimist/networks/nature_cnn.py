@@ -5,11 +5,18 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from optimist.errors import ConfigError
 from optimist.networks.initialize import orthogonal
+
+SMALLEST = 36  # pixels that the three convolutions need
 
 
 def make_nature_cnn(shape: tuple[int, ...], features: int) -> nn.Sequential:
     """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2."""
+    if len(shape) != 3 or min(shape[1:]) < SMALLEST:
+        raise ConfigError(
+            f"nature_cnn sees images [channels, height, width] of at least {SMALLEST} × {SMALLEST}, got {list(shape)}"
+        )
     convolutions = nn.Sequential(
         orthogonal(nn.Conv2d(shape[0], 32, 8, 4), 2**0.5),
         nn.ReLU(),
