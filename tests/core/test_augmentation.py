@@ -132,7 +132,7 @@ def test_replayed_rows_stand_behind_the_fresh_ones_which_stay_as_they_were():
     batch = joined(0.5, fresh)
     assert (len(batch), batch.num_fresh) == (9, 6)
     for name in ("obs", "actions", "logp_old", "advantages", "returns", "values_old"):
-        assert getattr(batch, name)[batch.fresh].equal(getattr(fresh, name))
+        assert batch.of_fresh(getattr(batch, name)).equal(getattr(fresh, name))
     assert (batch.actions[6:] >= 50).all()
     assert batch.weights.tolist() == [1.0] * 6 + [0.25] * 3
     assert batch.value_weights.tolist() == [1.0] * 6 + [0.0] * 3

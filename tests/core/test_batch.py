@@ -64,8 +64,8 @@ def test_the_statistics_are_not_cut_into_minibatches():
 
 def test_all_rows_are_fresh_unless_said_otherwise():
     batch = make_batch(4)
-    assert len(batch.advantages[batch.fresh]) == 4
-    assert len(batch.advantages[dataclasses.replace(batch, num_fresh=3).fresh]) == 3
+    assert len(batch.of_fresh(batch.advantages)) == 4
+    assert len(dataclasses.replace(batch, num_fresh=3).of_fresh(batch.advantages)) == 3
 
 
 def test_a_joiner_sees_every_minibatch():

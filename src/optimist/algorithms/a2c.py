@@ -19,11 +19,11 @@ class A2C(ActorCriticLearner):
     """Advantage actor-critic (Mnih et al., 2016, synchronous), with an optional anchor such as OPR."""
 
     def __init__(self, policy: ActorCritic, config: A2CConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
-        optimizer = torch.optim.RMSprop(
-            policy.parameters(), lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
-        )
-        super().__init__(policy, optimizer, config, anchor, seed)
+        super().__init__(policy, config, anchor, seed)
         self.config = config
+        self.optimizer = torch.optim.RMSprop(
+            [self.flat], lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
+        )
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """One gradient step on one rollout: memory → shaping → advantages → loss → step."""
@@ -49,17 +49,17 @@ class A2C(ActorCriticLearner):
 
     def losses(self, batch: Batch) -> LossTerms:
         """L_total = −A log π + c_v L_V − c_ent H + λ_BC L_BC; replayed rows carry truncated importance weights."""
-        cfg, fresh = self.config, batch.fresh
+        cfg = self.config
         logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
         advantages = batch.advantages
         if batch.statistics_of is not None:
             advantages = standardize(advantages, batch.statistics_of)
-        mean_entropy = entropy[fresh].mean()
+        mean_entropy = batch.of_fresh(entropy).mean()
         return LossTerms(
             policy=policy_gradient(logp, advantages, batch.weights),
             value=cfg.value_coef * squared_error(values, batch.returns, batch.value_weights),
             entropy=-cfg.entropy_coef * mean_entropy,
             anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
-            kl=approximate_kl(logp[fresh], batch.logp_old[fresh]),
+            kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
             mean_entropy=mean_entropy,
         )

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from optimist.config import A2CConfig, PPOConfig
+from optimist.config import AlgorithmConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.errors import NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.flat import flatten_parameters
 from optimist.rollout.batch import Rollout
 
 
@@ -48,24 +49,37 @@ class LossTerms:
         """L_total."""
         return self.policy + self.value + self.entropy + self.anchor
 
+    def detached(self) -> LossTerms:
+        """The same numbers, without the graph behind them."""
+        return LossTerms(*(getattr(self, f.name).detach() for f in fields(self)))
+
+
+METRIC_NAMES = {
+    "policy": "loss/policy",
+    "value": "loss/value",
+    "entropy": "loss/entropy",
+    "anchor": "loss/anchor",
+    "kl": "policy/kl",
+    "mean_entropy": "policy/entropy",
+}
+
 
 class MetricMeans:
     """Means of loss terms over an update's minibatches; reads nothing from the device until the end."""
 
     def __init__(self) -> None:
-        self.sums: list[Tensor] = []
-        self.count = 0
+        self.terms: list[LossTerms] = []
 
     def add(self, terms: LossTerms) -> None:
         """Add one minibatch."""
-        values = [getattr(terms, f.name).detach() for f in fields(terms)]
-        self.sums = values if not self.sums else [a + b for a, b in zip(self.sums, values, strict=True)]
-        self.count += 1
+        self.terms.append(terms.detached())
 
     def result(self) -> dict[str, float]:
         """`loss/…` means, entropy and KL; raises NonFiniteLoss if one is not a number."""
-        names = ("loss/policy", "loss/value", "loss/entropy", "loss/anchor", "policy/kl", "policy/entropy")
-        means = {name: float(total) / self.count for name, total in zip(names, self.sums, strict=True)}
+        means = {
+            METRIC_NAMES[f.name]: float(torch.stack([getattr(terms, f.name) for terms in self.terms]).mean())
+            for f in fields(LossTerms)
+        }
         for name, value in means.items():
             if not math.isfinite(value):
                 raise NonFiniteLoss(f"{name} became {value}; lower the learning rate, or look at the rewards")
@@ -73,18 +87,13 @@ class MetricMeans:
 
 
 class ActorCriticLearner:
-    """What PPO and A2C have in common: a policy, its optimiser, a generator for shuffling, an anchor."""
+    """What the actor-critic learners have in common: a policy, its optimiser, a generator for shuffling, an anchor."""
 
-    def __init__(
-        self,
-        policy: ActorCritic,
-        optimizer: torch.optim.Optimizer,
-        config: PPOConfig | A2CConfig,
-        anchor: Anchor | None,
-        seed: int,
-    ) -> None:
-        self.policy, self.optimizer, self.anchor = policy, optimizer, anchor or NoAnchor()
-        self.parameters = list(policy.parameters())
+    optimizer: torch.optim.Optimizer
+
+    def __init__(self, policy: ActorCritic, config: AlgorithmConfig, anchor: Anchor | None, seed: int) -> None:
+        self.policy, self.anchor = policy, anchor or NoAnchor()
+        self.flat = flatten_parameters(policy)
         self.generator = torch.Generator().manual_seed(seed)
         self._learning_rate, self._schedule = config.learning_rate, config.learning_rate_schedule
         self._max_grad_norm = config.max_grad_norm
@@ -97,10 +106,12 @@ class ActorCriticLearner:
 
     def step(self, loss: Tensor) -> None:
         """One step down the gradient of `loss`, its global norm clipped."""
-        self.optimizer.zero_grad(set_to_none=True)
+        assert self.flat.grad is not None
+        self.flat.grad.zero_()
         torch.autograd.backward(loss)
         if self._max_grad_norm is not None:
-            nn.utils.clip_grad_norm_(self.parameters, self._max_grad_norm)
+            norm = torch.linalg.vector_norm(self.flat.grad)
+            self.flat.grad.mul_((self._max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
 
     def state_dict(self) -> dict[str, Any]:

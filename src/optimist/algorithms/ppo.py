@@ -20,11 +20,11 @@ class PPO(ActorCriticLearner):
     """Proximal Policy Optimization (Schulman et al., 2017), with an optional anchor such as OPR."""
 
     def __init__(self, policy: ActorCritic, config: PPOConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
-        optimizer = torch.optim.Adam(
-            policy.parameters(), lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
-        )
-        super().__init__(policy, optimizer, config, anchor, seed)
+        super().__init__(policy, config, anchor, seed)
         self.config = config
+        self.optimizer = torch.optim.Adam(
+            [self.flat], lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
+        )
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Improve the policy on one rollout: memory → shaping → advantages → loss → step."""
@@ -43,7 +43,7 @@ class PPO(ActorCriticLearner):
         means = MetricMeans()
         for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator):
             terms = self.losses(minibatch)
-            if cfg.target_kl is not None and means.count and terms.kl > 1.5 * cfg.target_kl:
+            if cfg.target_kl is not None and means.terms and terms.kl > 1.5 * cfg.target_kl:
                 break
             self.step(terms.total)
             means.add(terms)
@@ -52,20 +52,20 @@ class PPO(ActorCriticLearner):
 
     def losses(self, batch: Batch) -> LossTerms:
         """L_total = L_clip + c_v L_V − c_ent H + λ_BC L_BC (paper, eqs. 1 and 7)."""
-        cfg, fresh = self.config, batch.fresh
+        cfg = self.config
         logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
         advantages = batch.advantages
         if cfg.normalize_advantages == "minibatch":
-            advantages = standardize(advantages, advantages[fresh])
+            advantages = standardize(advantages, batch.of_fresh(advantages))
         elif batch.statistics_of is not None:
             advantages = standardize(advantages, batch.statistics_of)
-        mean_entropy = entropy[fresh].mean()
+        mean_entropy = batch.of_fresh(entropy).mean()
         return LossTerms(
             policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
             value=cfg.value_coef * self._value_loss(values, batch),
             entropy=-cfg.entropy_coef * mean_entropy,
             anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
-            kl=approximate_kl(logp[fresh], batch.logp_old[fresh]),
+            kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
             mean_entropy=mean_entropy,
         )
 

@@ -45,10 +45,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.logp_old)
 
-    @property
-    def fresh(self) -> slice:
-        """The rows of this rollout: the only ones in advantage statistics, entropy and KL."""
-        return slice(0, len(self) if self.num_fresh < 0 else self.num_fresh)
+    def of_fresh(self, values: Tensor) -> Tensor:
+        """The entries that belong to this rollout: the only ones in advantage statistics, entropy and KL."""
+        return values if self.num_fresh < 0 else values[: self.num_fresh]
 
     def minibatches(self, epochs: int, size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Every row once per epoch, in random minibatches of `size` (the last takes what remains)."""

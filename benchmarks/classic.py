@@ -1,0 +1,143 @@
+"""Classic control with our presets, beside Stable-Baselines3's PPO with equal settings, steps and seeds.
+
+    python benchmarks/classic.py --envs CartPole-v1 Acrobot-v1 Pendulum-v1 --seeds 5 --out results/classic
+
+Both sides are measured by the mean raw return of the last 100 training episodes, and their runs alternate in one process, so
+that steps/s can be compared as a ratio. `--ours-only` leaves the rival out. Runs that stand in runs.jsonl are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from optimist.config import PPOConfig, RunConfig
+from optimist.presets import get_preset
+from optimist.training.loop import train
+
+USUAL = {"CartPole-v1": 475.0, "Acrobot-v1": -100.0, "LunarLander-v3": 200.0, "Pendulum-v1": -250.0}
+"""Scores commonly called solved, or usual for PPO where an environment has no such mark (Acrobot, Pendulum)."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--envs", nargs="+", default=list(USUAL))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    raw = args.out / "runs.jsonl"
+    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
+    done = {(row["side"], row["env"], row["seed"]) for row in rows}
+    sides: dict[str, Callable[[RunConfig], dict[str, Any]]] = {"optimist": run_ours}
+    if not args.ours_only:
+        sides["stable-baselines3"] = run_rival
+    for env in args.envs:
+        for seed in range(args.seeds):
+            for side, run in sides.items():
+                if (side, env, seed) in done:
+                    continue
+                config = dataclasses.replace(get_preset("gym/ppo")(env=env), seed=seed, tensorboard=False)
+                row = {"side": side, "env": env, "seed": seed, **run(config)}
+                rows.append(row)
+                print(row, file=sys.stderr)
+                raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    table = render(rows)
+    (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
+    print(table)
+
+
+def run_ours(config: RunConfig) -> dict[str, Any]:
+    """Our preset as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = train(config, Path(folder) / "run", progress=False)
+    keep = ("steps", "episodes_in_statistic", "last_100_return")
+    speed = {"seconds": summary["time/seconds"], "steps_per_second": summary["time/steps_per_second"]}
+    return {key: summary[key] for key in keep} | speed
+
+
+def run_rival(config: RunConfig) -> dict[str, Any]:
+    """Stable-Baselines3's PPO with the same settings."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    ppo = config.algorithm
+    assert isinstance(ppo, PPOConfig)
+    torch.set_num_threads(config.threads)
+    falling = ppo.learning_rate_schedule == "linear"
+    model = PPO(
+        "MlpPolicy",
+        make_vec_env(config.env.id, config.env.num_envs, seed=config.seed),
+        learning_rate=(lambda left: ppo.learning_rate * left) if falling else ppo.learning_rate,
+        n_steps=ppo.rollout_steps,
+        batch_size=ppo.minibatch_size,
+        n_epochs=ppo.epochs,
+        gamma=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clip_range=ppo.clip_eps,
+        ent_coef=ppo.entropy_coef,
+        vf_coef=ppo.value_coef,
+        max_grad_norm=ppo.max_grad_norm or float("inf"),
+        policy_kwargs={"net_arch": list(config.network.hidden)},
+        seed=config.seed,
+        device="cpu",
+    )
+    started = time.perf_counter()
+    model.learn(config.total_updates * config.batch_size)
+    seconds = time.perf_counter() - started
+    assert model.ep_info_buffer is not None
+    returns = [episode["r"] for episode in model.ep_info_buffer]
+    return {
+        "steps": model.num_timesteps,
+        "episodes_in_statistic": len(returns),
+        "last_100_return": statistics.fmean(returns),
+        "seconds": seconds,
+        "steps_per_second": model.num_timesteps / seconds,
+    }
+
+
+def render(rows: list[dict[str, Any]]) -> str:
+    """Mean return with a 95 % interval (Student's t over seeds), the usual score, and steps/s as a ratio."""
+    lines = [
+        "Mean raw return of the last 100 training episodes (sampled actions), mean over seeds with a 95 % t-interval; "
+        "steps/s: median over seeds, runs of both sides alternating in one process on one thread.",
+        "",
+        "| environment | steps | side | seeds | return | 95 % interval | usual | steps/s | ratio |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for env in dict.fromkeys(row["env"] for row in rows):
+        rival = [row["steps_per_second"] for row in rows if row["env"] == env and row["side"] != "optimist"]
+        for side in dict.fromkeys(row["side"] for row in rows if row["env"] == env):
+            own = [row for row in rows if row["env"] == env and row["side"] == side]
+            returns = [row["last_100_return"] for row in own]
+            mean, half = statistics.fmean(returns), half_width(returns)
+            speed = statistics.median(row["steps_per_second"] for row in own)
+            ratio = f"{speed / statistics.median(rival):.2f}" if rival else "–"
+            lines.append(
+                f"| {env} | {own[0]['steps']:,} | {side} | {len(own)} | {mean:.1f} | {mean - half:.1f} – {mean + half:.1f} "
+                f"| {USUAL.get(env, '–')} | {speed:,.0f} | {ratio} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def half_width(values: list[float]) -> float:
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return float("nan")
+    return float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
+
+
+if __name__ == "__main__":
+    main()
