@@ -110,10 +110,7 @@ class PPOConfig:
         for name in ("value_clip", "target_kl"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ConfigError(f"ppo.{name} must be above 0 or None, got {getattr(self, name)}")
-        if not all(0.0 <= beta < 1.0 for beta in self.adam_betas) or not self.adam_eps > 0:
-            raise ConfigError(
-                f"ppo.adam_betas must lie in [0, 1) and adam_eps above 0, got {self.adam_betas}, {self.adam_eps}"
-            )
+        _check_adam(self, "ppo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +151,51 @@ class A2CConfig:
             )
 
 
-AlgorithmConfig = PPOConfig | A2CConfig
+@dataclass(frozen=True, kw_only=True)
+class CardiffPPOConfig:
+    """PPO as the Cardiff agent of CAGE Challenge 2 trains: Monte-Carlo returns standardised over the buffer,
+    A = R − V under the current critic, full batches. The defaults are its settings, but for the size of a rollout."""
+
+    name: Literal["cardiff-ppo"] = "cardiff-ppo"
+    """Which algorithm this is."""
+    rollout_steps: int = 30
+    """T. Steps of each environment between two updates; whole games, so that few returns are cut off."""
+    epochs: int = 6
+    """Gradient steps on each rollout, every one on all of it."""
+    learning_rate: float = 0.002
+    """Adam's learning rate at the start."""
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    """Constant, or falling linearly to 0 over the run."""
+    adam_betas: tuple[float, float] = (0.9, 0.990)
+    """Adam's β₁ and β₂."""
+    adam_eps: float = 1e-8
+    """Adam's ε."""
+    gamma: float = 0.99
+    """γ. Discount."""
+    clip_eps: float = 0.2
+    """ε. The ratio π_θ/π_old is clipped to 1 ± ε."""
+    value_coef: float = 0.5
+    """c_v. Weight of the squared value error."""
+    entropy_coef: float = 0.01
+    """c_ent. Weight of the entropy bonus."""
+    max_grad_norm: float | None = None
+    """Global gradient norm is clipped to this; None for no clipping."""
+
+    def __post_init__(self) -> None:
+        _check_common(self, self.name)
+        _check_adam(self, self.name)
+        if self.epochs < 1:
+            raise ConfigError(f"{self.name}.epochs must be at least 1, got {self.epochs}")
+        if not self.clip_eps > 0:
+            raise ConfigError(f"{self.name}.clip_eps must be above 0, got {self.clip_eps}")
+
+    @property
+    def gae_lambda(self) -> float:
+        """λ = 1: Monte-Carlo returns."""
+        return 1.0
+
+
+AlgorithmConfig = PPOConfig | A2CConfig | CardiffPPOConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +242,10 @@ class RunConfig:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.seed < 0 or self.evaluate_every < 0:
             raise ConfigError(f"seed and evaluate_every must be at least 0, got {self.seed}, {self.evaluate_every}")
+        if isinstance(self.algorithm, CardiffPPOConfig) and self.env.truncation == "bootstrap":
+            raise ConfigError(
+                "cardiff-ppo standardises its returns and cannot bootstrap: set env.truncation to 'end' or 'ignored'"
+            )
 
     @property
     def batch_size(self) -> int:
@@ -213,7 +258,7 @@ class RunConfig:
         return max(1, self.total_steps // self.batch_size)
 
 
-def _check_common(config: PPOConfig | A2CConfig, name: str) -> None:
+def _check_common(config: AlgorithmConfig, name: str) -> None:
     check_fields(config, f"{name}.")
     if config.rollout_steps < 1:
         raise ConfigError(f"{name}.rollout_steps must be at least 1, got {config.rollout_steps}")
@@ -227,3 +272,10 @@ def _check_common(config: PPOConfig | A2CConfig, name: str) -> None:
             raise ConfigError(f"{name}.{field_name} must be at least 0, got {getattr(config, field_name)}")
     if config.max_grad_norm is not None and not config.max_grad_norm > 0:
         raise ConfigError(f"{name}.max_grad_norm must be above 0 or None, got {config.max_grad_norm}")
+
+
+def _check_adam(config: PPOConfig | CardiffPPOConfig, name: str) -> None:
+    if not all(0.0 <= beta < 1.0 for beta in config.adam_betas) or not config.adam_eps > 0:
+        raise ConfigError(
+            f"{name}.adam_betas must lie in [0, 1) and adam_eps above 0, got {config.adam_betas}, {config.adam_eps}"
+        )

@@ -9,8 +9,9 @@ from gymnasium.vector import VectorEnv
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.base import Algorithm
+from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.ppo import PPO
-from optimist.config import A2CConfig, RunConfig
+from optimist.config import A2CConfig, CardiffPPOConfig, RunConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
@@ -40,6 +41,8 @@ def make_algorithm(config: RunConfig, policy: ActorCritic, anchor: Anchor) -> Al
     seed = derive_seed(config.seed, "shuffle")
     if isinstance(config.algorithm, A2CConfig):
         return A2C(policy, config.algorithm, anchor, seed=seed)
+    if isinstance(config.algorithm, CardiffPPOConfig):
+        return CardiffPPO(policy, config.algorithm, anchor, seed=seed)
     return PPO(policy, config.algorithm, anchor, seed=seed)
 
 
