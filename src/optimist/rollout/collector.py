@@ -8,14 +8,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from optimist.config import EnvConfig
-from optimist.errors import NonFiniteLoss
+from optimist.errors import ConfigError, NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
-from optimist.rollout.stepper import Array, Transition, VectorStepper, rows_of
+from optimist.rollout.stepper import Array, Transition, VectorStepper, overlaid, rows_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Collector:
         self.envs, self.config, self.policy = envs, config, policy
         self.num_steps, self.generator, self.device = rollout_steps, generator, torch.device(device)
         self.stepper = VectorStepper(envs)
+        if config.truncation == "ignored" and self.stepper.mode is AutoresetMode.NEXT_STEP:
+            raise ConfigError(
+                f"env.truncation 'ignored' needs environments that reset within the step, and {config.id} takes one "
+                "more: use env.vectorization = 'sync'"
+            )
         self.bounds = _action_bounds(envs.single_action_space)
         self.obs: Array = np.empty(0)
         self.groups = np.zeros(envs.num_envs, np.int64)
@@ -55,6 +60,8 @@ class Collector:
     def restart(self, seed: int) -> None:
         """Begin new episodes everywhere; those in play count for nothing."""
         self.obs, infos = self.stepper.reset(seed)
+        if self.config.group_key and self.config.group_key not in infos:
+            raise ConfigError(f"env.group_key '{self.config.group_key}' is not in the info of {self.config.id}'s reset")
         self.returns[:], self.lengths[:] = 0.0, 0
         self._read_groups(infos)
 
@@ -97,8 +104,9 @@ class Collector:
         return array if self.bounds is None else np.clip(array, *self.bounds)
 
     def _read_groups(self, infos: dict[str, Any]) -> None:
-        if self.config.group_key and self.config.group_key in infos:
-            self.groups = np.asarray(infos[self.config.group_key]).astype(np.int64)
+        if self.config.group_key:
+            everyone = np.ones(len(self.groups), bool)
+            self.groups = overlaid(self.groups, infos, self.config.group_key, everyone)
 
     def _count(self, moved: Transition) -> None:
         """Raw return and length of the episodes in play; those that ended are recorded."""
@@ -161,8 +169,10 @@ class Collector:
         actions, logp = torch.stack(columns.actions), torch.stack(columns.logp)
         if not columns.executed or not self.config.store_executed:
             return actions, logp
-        executed = torch.from_numpy(np.stack(columns.executed)).to(actions)
-        changed = executed != actions
+        executed = actions.clone()
+        for t, row in columns.executed.items():
+            executed[t] = torch.from_numpy(row)
+        changed = (executed != actions).flatten(2).any(-1) if actions.ndim > 2 else executed != actions
         if bool(changed.any()):
             logp[changed] = self.policy.log_prob(obs[changed], executed[changed])
         return executed, logp
@@ -180,7 +190,7 @@ class _Columns:
         self.actions: list[Tensor] = []
         self.logp: list[Tensor] = []
         self.values: list[Tensor] = []
-        self.executed: list[Array] = []
+        self.executed: dict[int, Array] = {}  # t → actions [N, ...], where an environment overrode some
         self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
 
     def add(self, t: int, moved: Transition, actions: Tensor, logp: Tensor, values: Tensor) -> None:
@@ -194,8 +204,8 @@ class _Columns:
         self.actions.append(actions)
         self.logp.append(logp)
         self.values.append(values)
-        if "executed" in moved.infos:
-            self.executed.append(np.asarray(moved.infos["executed"]))
+        if moved.tells_executed:
+            self.executed[t] = moved.executed(actions.cpu().numpy())
 
 
 def _action_bounds(space: gym.Space[Any]) -> tuple[Array, Array] | None:
