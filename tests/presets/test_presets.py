@@ -60,7 +60,7 @@ def test_the_paper_presets_differ_from_the_literal_method_in_the_size_of_the_mem
 def test_parameters_reach_the_environment():
     assert get_preset("deepsea/opr")(size=7).env.kwargs == {"size": 7}
     assert get_preset("keydoor/opr")(height=4, apple=True).env.kwargs == {"height": 4, "apple": True}
-    assert get_preset("gym/ppo")(env="Pendulum-v1").env == EnvConfig(id="Pendulum-v1", num_envs=4)
+    assert get_preset("gym/ppo")(env="Pendulum-v1").env == EnvConfig(id="Pendulum-v1", num_envs=8)
 
 
 def test_an_environment_without_settings_of_its_own_gets_the_robust_ones():

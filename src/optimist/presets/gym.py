@@ -21,8 +21,8 @@ class Setting(NamedTuple):
     algorithm: AlgorithmConfig
 
 
-# Origin, unless a line says "ours": RL Baselines3 Zoo, hyperparams/ppo.yml, without what we do not have
-# (falling clip range, observation normalisation, state-dependent exploration).
+# Origin: RL Baselines3 Zoo, hyperparams/ppo.yml, where a line does not say "ours". Left out is what we do not have
+# (falling clip range, observation normalisation, state-dependent exploration); ours was chosen on seeds 0 to 2.
 PPO_SETTINGS = {
     "CartPole-v1": Setting(
         100_000,
@@ -36,8 +36,7 @@ PPO_SETTINGS = {
         200_000,  # ours: the zoo's 1,000,000 are not needed
         16,
         PPOConfig(
-            rollout_steps=256, epochs=10, minibatch_size=256,  # ours: the zoo makes 4 passes with minibatches of 64
-            learning_rate=1e-3,  # ours
+            rollout_steps=256, epochs=10, minibatch_size=256, learning_rate=1e-3,  # passes, minibatch and rate: ours
             gamma=0.99, gae_lambda=0.94, entropy_coef=0.0,
         ),
     ),
@@ -45,15 +44,17 @@ PPO_SETTINGS = {
         1_000_000,
         16,
         PPOConfig(
-            rollout_steps=1024, epochs=4, minibatch_size=64, learning_rate=3e-4,
-            gamma=0.999, gae_lambda=0.98, entropy_coef=0.01,
+            # Ours: shorter rollouts, no entropy bonus, a falling rate. The zoo's 1,024 steps, 4 passes, minibatches
+            # of 64, rate 3e-4 and bonus 0.01 end at 175 (seed 0) where this ends at 257.
+            rollout_steps=256, epochs=8, minibatch_size=256, learning_rate=1e-3, learning_rate_schedule="linear",
+            gamma=0.999, gae_lambda=0.98, entropy_coef=0.0,
         ),
     ),
     "Pendulum-v1": Setting(
-        200_000,  # ours: 100,000 there, with state-dependent exploration
-        4,
+        200_000,  # ours: 100,000 in the zoo, with state-dependent exploration
+        8,  # ours: 4 × 1,024 steps there
         PPOConfig(
-            rollout_steps=1024, epochs=10, minibatch_size=64, learning_rate=1e-3,
+            rollout_steps=256, epochs=10, minibatch_size=128, learning_rate=1e-3, learning_rate_schedule="linear",
             gamma=0.9, gae_lambda=0.95, entropy_coef=0.0,
         ),
     ),
