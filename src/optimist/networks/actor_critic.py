@@ -10,7 +10,7 @@ from optimist.config import NetworkConfig
 from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
 from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
-from optimist.networks.mlp import make_mlp
+from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
 
 
@@ -20,7 +20,7 @@ class ActorCritic(nn.Module):
     def __init__(
         self,
         encoder: nn.Module,
-        trunk: nn.Module,
+        trunk: nn.Module | None,
         actor: nn.Module,
         critic: nn.Module,
         head: Categorical | MultiCategorical | DiagonalGaussian,
@@ -58,8 +58,8 @@ class ActorCritic(nn.Module):
 
     def features(self, obs: Tensor) -> Tensor:
         """What actor and critic share."""
-        features: Tensor = self.trunk(self.encoder(obs))
-        return features
+        features: Tensor = self.encoder(obs)
+        return features if self.trunk is None else self.trunk(features)
 
 
 def make_actor_critic(
@@ -74,11 +74,11 @@ def make_actor_critic(
         if orthogonal_init:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
         return ActorCritic(encoder, make_nature_cnn(shape, config.cnn_features), actor, critic, head)
-    trunk: nn.Module = nn.Flatten() if len(shape) > 1 else nn.Identity()
+    trunk = nn.Flatten() if len(shape) > 1 else None
     width = torch.Size(shape).numel()
     sizes = (width, *config.hidden)
     actor_mlp, critic_mlp = (
-        make_mlp((*sizes, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
+        MLP((*sizes, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
         for out, gain in ((head.num_params, 0.01), (1, 1.0))
     )
     return ActorCritic(encoder, trunk, actor_mlp, critic_mlp, head)

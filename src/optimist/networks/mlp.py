@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from optimist.networks.initialize import orthogonal
 
-ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
+ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 
-def make_mlp(sizes: Sequence[int], activation: str, *, orthogonal_init: bool, out_gain: float) -> nn.Sequential:
-    """Linear layers of these sizes, an activation between them, none at the end."""
-    layers: list[nn.Module] = []
-    last = len(sizes) - 2
-    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-        linear = nn.Linear(fan_in, fan_out)
-        layers.append(orthogonal(linear, out_gain if i == last else 2**0.5) if orthogonal_init else linear)
-        if i < last:
-            layers.append(ACTIVATIONS[activation]())
-    return nn.Sequential(*layers)
+class MLP(nn.ModuleList):
+    """Linear layers with an activation between them and none at the end."""
+
+    def __init__(self, sizes: Sequence[int], activation: str, *, orthogonal_init: bool, out_gain: float) -> None:
+        layers = [nn.Linear(fan_in, fan_out) for fan_in, fan_out in pairwise(sizes)]
+        if orthogonal_init:
+            layers = [orthogonal(layer, 2**0.5) for layer in layers[:-1]] + [orthogonal(layers[-1], out_gain)]
+        super().__init__(layers)
+        self._layers = layers  # as linear layers, for the types' sake
+        self._activation = ACTIVATIONS[activation]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[B, in] → [B, out]; layers are applied without the cost of calling a module, which small nets feel."""
+        for layer in self._layers[:-1]:
+            inputs = self._activation(linear(inputs, layer.weight, layer.bias))
+        return linear(inputs, self._layers[-1].weight, self._layers[-1].bias)
