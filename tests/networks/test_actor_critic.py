@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 
 import gymnasium as gym
@@ -9,7 +10,7 @@ from optimist.config import NetworkConfig
 from optimist.errors import ConfigError
 from optimist.networks.actor_critic import make_actor_critic
 from optimist.networks.encoder import Image, OneHot, Vector, make_encoder
-from optimist.networks.mlp import make_mlp
+from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
 
 PIXELS = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)
@@ -68,7 +69,7 @@ def test_images_share_the_nature_cnn_and_can_be_flattened_instead():
 
 def test_orthogonal_initialisation_has_its_gains():
     policy = make_actor_critic(SPACES["discrete"], ACTIONS["discrete"], NetworkConfig(hidden=(16, 16)))
-    hidden, last_actor, last_critic = policy.actor[2].weight, policy.actor[-1].weight, policy.critic[-1].weight
+    hidden, last_actor, last_critic = policy.actor[1].weight, policy.actor[-1].weight, policy.critic[-1].weight
     torch.testing.assert_close(hidden @ hidden.T, 2 * torch.eye(16), atol=1e-5, rtol=0)
     torch.testing.assert_close(last_actor @ last_actor.T, 1e-4 * torch.eye(5), atol=1e-8, rtol=0)
     torch.testing.assert_close(last_critic @ last_critic.T, torch.eye(1), atol=1e-5, rtol=0)
@@ -87,10 +88,21 @@ def test_pytorchs_own_initialisation_can_be_asked_for():
 
 
 @pytest.mark.parametrize(("word", "kind"), [("tanh", torch.nn.Tanh), ("relu", torch.nn.ReLU)])
-def test_the_mlp_has_its_widths_and_no_activation_at_the_end(word, kind):
-    layers = list(make_mlp((3, 8, 4, 2), word, orthogonal_init=True, out_gain=1.0))
-    assert [type(layer) for layer in layers] == [torch.nn.Linear, kind, torch.nn.Linear, kind, torch.nn.Linear]
-    assert [layer.out_features for layer in layers[::2]] == [8, 4, 2]
+def test_the_mlp_equals_a_sequence_of_its_layers_with_no_activation_at_the_end(word, kind):
+    first, second, third = mlp = MLP((3, 8, 4, 2), word, orthogonal_init=True, out_gain=1.0)
+    sequence = torch.nn.Sequential(first, kind(), second, kind(), third)
+    inputs = torch.randn(5, 3)
+    assert mlp(inputs).equal(sequence(inputs))
+    assert [layer.out_features for layer in mlp] == [8, 4, 2]
+
+
+def test_a_copy_of_an_mlp_has_layers_of_its_own():
+    mlp = MLP((3, 4, 2), "tanh", orthogonal_init=True, out_gain=1.0)
+    copied, inputs = copy.deepcopy(mlp), torch.randn(5, 3)
+    before = copied(inputs)
+    torch.nn.init.zeros_(mlp[0].weight)
+    assert copied(inputs).equal(before)
+    assert not mlp(inputs).equal(before)
 
 
 def test_the_initial_spread_of_a_gaussian_is_the_configs():
