@@ -41,7 +41,7 @@ class OPRConfig:
     """Who leaves a full M: `fifo` the oldest episode, `ranked` the one with the lowest return, oldest first."""
     max_age_updates: int | None = None
     """Updates after which a stored episode leaves M whatever its rank; None for never."""
-    sampling: Literal["uniform", "prioritized"] = "uniform"
+    sampling: Literal["uniform", "prioritized"] = "prioritized"
     """How transitions are drawn from M: alike, or by (R − V)₊ to the power `priority_exponent`."""
     priority_exponent: float = 0.6
     """Exponent of prioritised sampling (SIL's value)."""
@@ -75,7 +75,7 @@ class OPRConfig:
 
     bc_coef: float = 0.1
     """λ_BC. Weight of the cloning loss on every minibatch; 0 turns it off."""
-    bc_schedule: Literal["constant", "linear"] = "linear"
+    bc_schedule: Literal["constant", "linear"] = "constant"
     """λ_BC over the run: constant, or falling linearly to 0."""
     bc_batch_size: int = 256
     """Steps drawn from M for the cloning loss of each minibatch."""
@@ -128,6 +128,7 @@ class OPRConfig:
             augment_share=0.25,  # ours: the paper augments minibatches and does not say by how much
             augment_ratio="recorded",
             bc_coef=1.0,
+            sampling="uniform",
             bc_schedule="constant",
             bc_weights="uniform",
             bc_phase_epochs=3,
