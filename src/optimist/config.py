@@ -53,9 +53,15 @@ class NetworkConfig:
     """Width of the Nature CNN's last layer."""
     log_std: float = 0.0
     """Initial log σ of a Gaussian policy."""
+    privileged: int = 0
+    """Last entries of the observation that only the critic sees."""
+    action_mask: bool = False
+    """Whether the entries before those, one an action, say which actions are allowed (0: never taken)."""
 
     def __post_init__(self) -> None:
         check_fields(self, "network.")
+        if self.privileged < 0:
+            raise ConfigError(f"network.privileged must be at least 0, got {self.privileged}")
         if any(width < 1 for width in (*self.hidden, self.cnn_features)):
             raise ConfigError(f"network widths must be at least 1, got hidden {self.hidden}, cnn {self.cnn_features}")
 
@@ -91,7 +97,9 @@ class PPOConfig:
     value_coef: float = 0.5
     """c_v. Weight of the squared value error."""
     entropy_coef: float = 0.01
-    """c_ent. Weight of the entropy bonus."""
+    """c_ent. Weight of the entropy bonus, at the start if `entropy_coef_final` is given."""
+    entropy_coef_final: float | None = None
+    """c_ent at the end of the run, approached linearly; None for a constant one."""
     max_grad_norm: float | None = 0.5
     """Global gradient norm is clipped to this; None for no clipping."""
     normalize_advantages: Literal["minibatch", "batch", "off"] = "minibatch"
@@ -110,6 +118,8 @@ class PPOConfig:
         for name in ("value_clip", "target_kl"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ConfigError(f"ppo.{name} must be above 0 or None, got {getattr(self, name)}")
+        if self.entropy_coef_final is not None and not self.entropy_coef_final >= 0:
+            raise ConfigError(f"ppo.entropy_coef_final must be at least 0 or None, got {self.entropy_coef_final}")
         _check_adam(self, "ppo")
 
 
@@ -214,6 +224,8 @@ class RunConfig:
     """Torch threads; small networks are fastest on 1 or 2."""
     deterministic: bool = False
     """Ask torch for deterministic kernels; needed on CUDA for exact resume."""
+    matmul_precision: Literal["highest", "high"] = "highest"
+    """Matrix products in full float32, or with TF32 where the device has it (CUDA: several times faster)."""
     env: EnvConfig = field(default_factory=EnvConfig)
     """The environment."""
     network: NetworkConfig = field(default_factory=NetworkConfig)

@@ -22,6 +22,7 @@ class PPO(ActorCriticLearner):
     def __init__(self, policy: ActorCritic, config: PPOConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
         super().__init__(policy, config, anchor, seed)
         self.config = config
+        self.entropy_coef = config.entropy_coef
         self.optimizer = torch.optim.Adam(
             [self.flat], lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
         )
@@ -30,6 +31,8 @@ class PPO(ActorCriticLearner):
         """Improve the policy on one rollout: memory → shaping → advantages → loss → step."""
         cfg = self.config
         self.set_learning_rate(rollout.progress)
+        if cfg.entropy_coef_final is not None:
+            self.entropy_coef = cfg.entropy_coef + (cfg.entropy_coef_final - cfg.entropy_coef) * rollout.progress
 
         self.anchor.observe(rollout)  # E enters M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
@@ -63,7 +66,7 @@ class PPO(ActorCriticLearner):
         return LossTerms(
             policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
             value=cfg.value_coef * self._value_loss(values, batch),
-            entropy=-cfg.entropy_coef * mean_entropy,
+            entropy=-self.entropy_coef * mean_entropy,
             anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
             kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
             mean_entropy=mean_entropy,

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from optimist.config import NetworkConfig
+from optimist.errors import ConfigError
 from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
 from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
+from optimist.networks.masked import PartialActor, visible_inputs
 from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
 
@@ -70,15 +72,21 @@ def make_actor_critic(
     head = make_action_head(action_space, config.log_std)
     orthogonal_init = config.initialization == "orthogonal"
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
+        if config.action_mask or config.privileged:
+            raise ConfigError("network.action_mask and network.privileged need observations that are vectors")
         actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, 1)
         if orthogonal_init:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
         return ActorCritic(encoder, make_nature_cnn(shape, config.cnn_features), actor, critic, head)
     trunk = nn.Flatten() if len(shape) > 1 else None
     width = torch.Size(shape).numel()
-    sizes = (width, *config.hidden)
+    num_actions = head.num_params if isinstance(head, Categorical) else None
+    visible, masked = visible_inputs(config, width, num_actions)
     actor_mlp, critic_mlp = (
-        MLP((*sizes, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
-        for out, gain in ((head.num_params, 0.01), (1, 1.0))
+        MLP((inputs, *config.hidden, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
+        for inputs, out, gain in ((visible, head.num_params, 0.01), (width, 1, 1.0))
     )
-    return ActorCritic(encoder, trunk, actor_mlp, critic_mlp, head)
+    partial = masked or config.privileged
+    return ActorCritic(
+        encoder, trunk, PartialActor(actor_mlp, visible, masked) if partial else actor_mlp, critic_mlp, head
+    )

@@ -68,10 +68,10 @@ class Collector:
     def collect(self, progress: float = 0.0) -> Rollout:
         """T steps of every environment under the current policy."""
         self.finished = []
-        columns = _Columns(self.num_steps, self.envs.num_envs, self.obs)
+        columns = _Columns(self.num_steps, self.envs.num_envs, self.obs, self.device)
         for t in range(self.num_steps):
-            columns.obs[t], columns.groups[t] = self.obs, self.groups
-            actions, logp, values = self.policy.act(torch.from_numpy(self.obs).to(self.device), self.generator)
+            columns.obs[t], columns.groups[t] = torch.from_numpy(self.obs), self.groups
+            actions, logp, values = self.policy.act(columns.obs[t], self.generator)
             moved = self.stepper.step(self._executable(actions))
             columns.add(t, moved, actions, logp, values)
             self._count(moved)
@@ -129,7 +129,7 @@ class Collector:
     def _rollout(self, columns: _Columns, progress: float) -> Rollout:
         """Tensors on the learner's device, with the values that follow each step."""
         to = self.device
-        obs, values = torch.from_numpy(columns.obs).to(to), torch.stack(columns.values)
+        obs, values = columns.obs, torch.stack(columns.values)
         if obs.is_floating_point() and not bool(torch.isfinite(obs).all()):
             raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
         actions, logp = self._stored_actions(columns, obs)
@@ -181,9 +181,9 @@ class Collector:
 class _Columns:
     """The rows of a rollout while it is being filled."""
 
-    def __init__(self, num_steps: int, num_envs: int, obs: Array) -> None:
+    def __init__(self, num_steps: int, num_envs: int, obs: Array, device: torch.device) -> None:
         shape = (num_steps, num_envs)
-        self.obs = np.empty((num_steps, *obs.shape), obs.dtype)
+        self.obs = torch.empty((num_steps, *obs.shape), dtype=torch.from_numpy(obs).dtype, device=device)
         self.rewards, self.groups = np.empty(shape, np.float32), np.empty(shape, np.int64)
         self.terminated, self.truncated = np.empty(shape, bool), np.empty(shape, bool)
         self.valid, self.dead = np.ones(shape, bool), False

@@ -50,6 +50,7 @@ def prepare_torch(config: RunConfig) -> None:
     """Threads, determinism and a device that exists."""
     torch.set_num_threads(config.threads)
     torch.use_deterministic_algorithms(config.deterministic)
+    torch.set_float32_matmul_precision(config.matmul_precision)
     try:
         device = torch.device(config.device)
     except RuntimeError as error:

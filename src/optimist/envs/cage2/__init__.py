@@ -13,7 +13,8 @@ import gymnasium
 if TYPE_CHECKING:
     from optimist.envs.cage2.cardiff import CardiffVectorEnv, fall_back, fingerprint, scan_memory
     from optimist.envs.cage2.env import CageVectorEnv
-    from optimist.envs.cage2.single import CageEnv, CardiffEnv
+    from optimist.envs.cage2.expert import ExpertVectorEnv
+    from optimist.envs.cage2.single import CageEnv, CardiffEnv, ExpertEnv
     from optimist.envs.cage2.verify import verify_files
 
 _HOMES = {
@@ -21,6 +22,8 @@ _HOMES = {
     "CageVectorEnv": "env",
     "CardiffEnv": "single",
     "CardiffVectorEnv": "cardiff",
+    "ExpertEnv": "single",
+    "ExpertVectorEnv": "expert",
     "fall_back": "cardiff",
     "fingerprint": "cardiff",
     "scan_memory": "cardiff",
@@ -32,6 +35,8 @@ __all__ = [
     "CageVectorEnv",
     "CardiffEnv",
     "CardiffVectorEnv",
+    "ExpertEnv",
+    "ExpertVectorEnv",
     "fall_back",
     "fingerprint",
     "register_cage2",
@@ -47,10 +52,11 @@ def __getattr__(name: str) -> Any:
 
 
 def register_cage2() -> None:
-    """Registers optimist/CAGE2-v0 (52 bits, 145 actions) and optimist/CAGE2Cardiff-v0 (62 inputs, 36 outputs)."""
+    """Registers the game as it is (52 bits, 145 actions), and behind the Cardiff and the expert interface."""
     for name, single, many in (
         ("optimist/CAGE2-v0", "single:CageEnv", "env:CageVectorEnv"),
         ("optimist/CAGE2Cardiff-v0", "single:CardiffEnv", "cardiff:CardiffVectorEnv"),
+        ("optimist/CAGE2Expert-v0", "single:ExpertEnv", "expert:ExpertVectorEnv"),
     ):
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=f"{__name__}.{single}", vector_entry_point=f"{__name__}.{many}")

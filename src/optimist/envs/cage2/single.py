@@ -1,4 +1,4 @@
-"""The Gymnasium face of one game: CageEnv and CardiffEnv, which do not begin anew by themselves."""
+"""The Gymnasium face of one game: CageEnv, CardiffEnv and ExpertEnv, which do not begin anew by themselves."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from optimist.envs.cage2.cardiff import CardiffVectorEnv
 from optimist.envs.cage2.env import CageVectorEnv
+from optimist.envs.cage2.expert import ExpertVectorEnv
 from optimist.envs.cage2.settings import check_horizon
 
 _NEVER = 2**31 - 1
@@ -68,6 +69,12 @@ class CardiffEnv(CageEnv):
     """One game behind the Cardiff interface: 62 inputs, 36 outputs."""
 
     vector_class = CardiffVectorEnv
+
+
+class ExpertEnv(CageEnv):
+    """One game behind the expert interface: memory, mask and truth as bits, 32 actions."""
+
+    vector_class = ExpertVectorEnv
 
 
 def _of_one(infos: dict[str, Any]) -> dict[str, Any]:

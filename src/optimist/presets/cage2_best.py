@@ -1,0 +1,47 @@
+"""CAGE Challenge 2: the strongest defender; one policy for all attackers, trained on what the challenge scores."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.presets.cage2 import Rules
+from optimist.presets.grids import NO_OPR
+from optimist.presets.registry import preset
+
+Games = Annotated[int, "Games side by side; an update plays each of them to its end."]
+
+TRUTH = 253  # entries of the observation with the true state, for the critic
+
+
+@preset("cage2/best")
+def best(
+    rules: Rules = "competition",
+    red: Annotated[str, "Attacker: mixed, B_line or Meander."] = "mixed",
+    games: Games = 512,
+) -> RunConfig:
+    """The strongest defender: memory, useful actions, masks, a critic that sees the truth; not told its attacker."""
+    return RunConfig(
+        total_steps=20_000_000,
+        env=EnvConfig(
+            id="optimist/CAGE2Expert-v0",
+            num_envs=games,
+            kwargs={"red": red, "rules": rules, "horizon": 100, "scored_at": [30, 50, 100]},
+            truncation="end",
+            group_key="red",
+        ),
+        network=NetworkConfig(hidden=(128, 128), activation="relu", privileged=TRUTH, action_mask=True),
+        algorithm=PPOConfig(
+            rollout_steps=100,
+            epochs=3,
+            minibatch_size=6_400,
+            learning_rate=1e-3,
+            learning_rate_schedule="linear",
+            gamma=0.995,
+            gae_lambda=0.95,
+            entropy_coef=0.06,
+            entropy_coef_final=0.0005,
+        ),
+        opr=NO_OPR,
+        checkpoint_every=5_000_000,
+    )
