@@ -40,7 +40,7 @@ class A2C(ActorCriticLearner):
         batch = self.anchor.augment(batch, self.policy)  # good transitions join the batch
 
         means = MetricMeans()
-        for whole in batch.minibatches(1, len(batch), self.generator):
+        for whole in batch.minibatches(1, max(1, len(batch)), self.generator):
             terms = self.losses(whole)
             self.step(terms.total)
             means.add(terms)

@@ -75,7 +75,12 @@ class MetricMeans:
         self.terms.append(terms.detached())
 
     def result(self) -> dict[str, float]:
-        """`loss/…` means, entropy and KL; raises NonFiniteLoss if one is not a number."""
+        """`loss/…` means, entropy and KL; raises NonFiniteLoss if one is not a number.
+
+        Empty if there was no minibatch: a rollout may consist of dead steps alone.
+        """
+        if not self.terms:
+            return {}
         means = {
             METRIC_NAMES[f.name]: float(torch.stack([getattr(terms, f.name) for terms in self.terms]).mean())
             for f in fields(LossTerms)

@@ -121,7 +121,7 @@ class GoodEpisodeMemory:
     @property
     def num_transitions(self) -> int:
         """Transitions stored now."""
-        return sum(len(stored.rows) for stored in self.episodes)
+        return self.capacity_transitions - len(self._free_rows)
 
     @property
     def num_bytes(self) -> int:
@@ -202,11 +202,12 @@ class GoodEpisodeMemory:
         if name not in self.pools:
             size = self.capacity_transitions
             size += (self.frame_stack - 1) * self.capacity_episodes if name == "frames" else 0
-            self.pools[name] = like.new_empty((size, *like.shape[1:]))
+            self.pools[name] = like.new_zeros((size, *like.shape[1:]))
 
     def _evict(self, stored: Stored) -> None:
         self.episodes.remove(stored)
         self.retention.remove(stored)
+        self.pools["priorities"][stored.rows] = 0.0  # a free row has none: see `_largest_priority`
         self._free_rows.extend(stored.rows.tolist())
         self._free_frames.extend(stored.frames.tolist())
         self._table = None
@@ -232,4 +233,4 @@ class GoodEpisodeMemory:
     def _largest_priority(self) -> float:
         if self.priority_exponent == 0 or not self.episodes:
             return 1.0
-        return float(self.pools["priorities"][self._stored_steps()[0]].max())
+        return float(self.pools["priorities"].max())

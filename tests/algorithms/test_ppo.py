@@ -1,0 +1,218 @@
+import copy
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from optimist.algorithms.ppo import PPO
+from optimist.config import PPOConfig
+from optimist.core.batch import Batch
+from optimist.core.config import OPRConfig
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.errors import NonFiniteLoss
+from tests.algorithms.tasks import TableActorCritic, one_step_task, random_rollout
+
+PLAIN = PPOConfig(normalize_advantages="off", value_coef=0.5, entropy_coef=0.1, clip_eps=0.2)
+LN2 = math.log(2.0)
+
+
+def even_policy():
+    """π = 1/2 for each of two actions, V = 1, in both of two states."""
+    policy = TableActorCritic(num_states=2, num_actions=2)
+    with torch.no_grad():
+        policy.logits.zero_()
+        policy.values.fill_(1.0)
+    return policy
+
+
+def hand_batch(**changes):
+    # ratios 2 and 0.5; advantages 1 and −1; returns 3 and 0
+    columns = {
+        "obs": torch.tensor([0, 1]),
+        "actions": torch.tensor([0, 1]),
+        "logp_old": torch.tensor([-2 * LN2, 0.0]),
+        "advantages": torch.tensor([1.0, -1.0]),
+        "returns": torch.tensor([3.0, 0.0]),
+        "values_old": torch.tensor([0.0, 1.0]),
+    }
+    return Batch(**(columns | changes))
+
+
+def test_every_term_of_the_loss_by_hand():
+    terms = PPO(even_policy(), PLAIN).losses(hand_batch())
+    assert terms.policy.item() == pytest.approx(-(1.2 - 0.8) / 2)  # ρ clipped to 1.2 and to 0.8
+    assert terms.value.item() == pytest.approx(0.5 * (4.0 + 1.0) / 2)
+    assert terms.entropy.item() == pytest.approx(-0.1 * LN2)
+    assert terms.anchor.item() == 0.0
+    assert terms.kl.item() == pytest.approx(((2 - 1 - LN2) + (0.5 - 1 + LN2)) / 2)
+    assert terms.total.item() == pytest.approx(-0.2 + 1.25 - 0.1 * LN2)
+
+
+def test_value_clipping_by_hand():
+    # V = 1, V_old = 0 and 1, clip 0.5: V_clip = 0.5 and 1 → max(4, 6.25) and 1
+    terms = PPO(even_policy(), dataclasses.replace(PLAIN, value_clip=0.5)).losses(hand_batch())
+    assert terms.value.item() == pytest.approx(0.5 * (6.25 + 1.0) / 2)
+
+
+def test_advantages_are_standardised_over_the_minibatch_or_the_batch_or_not():
+    policy = even_policy()
+    batch = hand_batch(logp_old=torch.full((2,), -LN2), advantages=torch.tensor([5.0, 1.0]))  # ρ = 1: −mean(A)
+    uneven = dataclasses.replace(batch, statistics_of=torch.tensor([0.0, 2.0]))  # mean 1, deviation √2
+    for word, given, expected in (
+        ("off", batch, -3.0),
+        ("minibatch", batch, 0.0),
+        ("batch", uneven, -(4.0 + 0.0) / math.sqrt(2.0) / 2),
+    ):
+        config = dataclasses.replace(PLAIN, normalize_advantages=word)
+        assert PPO(policy, config).losses(given).policy.item() == pytest.approx(expected, abs=1e-6), word
+
+
+def test_replayed_rows_join_the_policy_loss_alone():
+    # a third, replayed row: state 0, ρ = 1, A = 10, weight 0.25, no value loss
+    replayed = {
+        "obs": torch.tensor([0, 1, 0]),
+        "actions": torch.tensor([0, 1, 1]),
+        "logp_old": torch.tensor([-2 * LN2, 0.0, -LN2]),
+        "advantages": torch.tensor([1.0, -1.0, 10.0]),
+        "returns": torch.tensor([3.0, 0.0, 99.0]),
+        "values_old": torch.tensor([0.0, 1.0, 0.0]),
+        "weights": torch.tensor([1.0, 1.0, 0.25]),
+        "value_weights": torch.tensor([1.0, 1.0, 0.0]),
+        "num_fresh": 2,
+    }
+    policy = even_policy()
+    with torch.no_grad():
+        policy.logits[0] = torch.tensor([0.0, 0.0])
+    alone, joined = PPO(policy, PLAIN).losses(hand_batch()), PPO(policy, PLAIN).losses(Batch(**replayed))
+    assert joined.policy.item() == pytest.approx(-(1.2 - 0.8 + 2.5) / 3)
+    assert joined.value.item() == pytest.approx(0.5 * (4.0 + 1.0) / 3)  # the mean is over all rows
+    assert joined.entropy.equal(alone.entropy)
+    assert joined.kl.equal(alone.kl)
+
+
+def test_replayed_rows_stay_out_of_the_advantage_statistics():
+    config = dataclasses.replace(PLAIN, normalize_advantages="minibatch", clip_eps=100.0)
+    columns = {
+        name: torch.cat([getattr(hand_batch(), name)] * 2) for name in ("obs", "actions", "returns", "values_old")
+    }
+    fresh, logp = torch.tensor([1.0, 3.0]), torch.full((4,), -LN2)
+    batch = Batch(**columns, logp_old=logp, advantages=torch.cat([fresh, torch.tensor([1000.0, 2.0])]), num_fresh=2)
+    standard = (batch.advantages - 2.0) / math.sqrt(2.0)
+    assert PPO(even_policy(), config).losses(batch).policy.item() == pytest.approx(-standard.mean().item(), rel=1e-5)
+
+
+def test_the_entropy_and_kl_logged_are_of_fresh_rows():
+    policy = TableActorCritic()
+    opr = OptimisticRegularizer(OPRConfig(augment_share=1.0, bc_coef=0.0, percentile=0.0))
+    learner = PPO(policy, dataclasses.replace(PLAIN, epochs=1, minibatch_size=999), opr)
+    plain = PPO(TableActorCritic(), dataclasses.replace(PLAIN, epochs=1, minibatch_size=999))
+    first, same = learner.update(random_rollout(0)), plain.update(random_rollout(0))
+    assert opr.memory.episodes
+    assert first["policy/entropy"] == same["policy/entropy"]
+    assert first["policy/kl"] == same["policy/kl"]
+    assert first["loss/policy"] != same["loss/policy"]
+
+
+class Counting(PPO):
+    steps = 0
+
+    def step(self, loss):
+        self.steps += 1
+        super().step(loss)
+
+
+def count_steps(**changes):
+    learner = Counting(TableActorCritic(), PPOConfig(**({"epochs": 4, "minibatch_size": 16} | changes)))
+    learner.update(random_rollout(1))
+    return learner.steps
+
+
+def test_an_update_takes_epochs_times_minibatches_steps():
+    assert count_steps() == 16  # 64 rows, minibatches of 16, 4 passes
+    assert count_steps(minibatch_size=60, epochs=3) == 6
+    assert count_steps(minibatch_size=1000, epochs=3) == 3
+
+
+def test_target_kl_stops_the_passes_and_never_the_first_step():
+    assert count_steps(target_kl=1e-9, learning_rate=0.1) == 1
+    assert 1 < count_steps(target_kl=0.2, learning_rate=0.05) < 16
+    assert count_steps(target_kl=1e9, learning_rate=0.1) == 16
+
+
+def test_the_learning_rate_falls_linearly_or_stays():
+    for schedule, expected in (("linear", [0.4, 0.3, 0.1]), ("constant", [0.4, 0.4, 0.4])):
+        learner = PPO(TableActorCritic(), PPOConfig(learning_rate=0.4, learning_rate_schedule=schedule))
+        found = []
+        for progress in (0.0, 0.25, 0.75):
+            learner.update(random_rollout(0, progress=progress))
+            found.append(learner.optimizer.param_groups[0]["lr"])
+        assert found == pytest.approx(expected)
+
+
+def test_the_gradient_is_clipped_to_its_norm_or_not_at_all():
+    def gradient_norm(limit):
+        policy = TableActorCritic()
+        learner = PPO(policy, PPOConfig(max_grad_norm=limit))
+        learner.step(1000.0 * policy.values.sum())
+        return torch.cat([p.grad.flatten() for p in policy.parameters() if p.grad is not None]).norm().item()
+
+    assert gradient_norm(0.5) == pytest.approx(0.5, rel=1e-4)
+    assert gradient_norm(None) == pytest.approx(1000.0 * math.sqrt(6), rel=1e-4)
+
+
+def test_adam_has_the_configs_numbers():
+    learner = PPO(TableActorCritic(), PPOConfig(learning_rate=0.002, adam_betas=(0.8, 0.99), adam_eps=1e-3))
+    group = learner.optimizer.param_groups[0]
+    assert (group["lr"], group["betas"], group["eps"]) == (0.002, (0.8, 0.99), 1e-3)
+
+
+def test_a_loss_that_is_not_a_number_is_named():
+    rollout = random_rollout(0)
+    rollout.rewards[3, 1] = math.nan
+    with pytest.raises(NonFiniteLoss, match="loss/policy became nan"):
+        PPO(TableActorCritic(), PPOConfig()).update(rollout)
+
+
+def test_an_infinite_loss_is_named():
+    rollout = random_rollout(0)
+    rollout.rewards[3, 1] = math.inf
+    with pytest.raises(NonFiniteLoss, match="became"):
+        PPO(TableActorCritic(), PPOConfig(normalize_advantages="off")).update(rollout)
+
+
+def test_a_rollout_of_dead_steps_alone_changes_nothing():
+    policy = TableActorCritic()
+    before = policy.logits.detach().clone()
+    learner = PPO(policy, PPOConfig())
+    assert learner.update(random_rollout(0, 1, 2, valid=torch.zeros(1, 2, dtype=torch.bool))) == {}
+    assert policy.logits.equal(before)
+
+
+def test_a_restored_learner_goes_on_as_the_saved_one():
+    config = PPOConfig(minibatch_size=16, learning_rate=1e-2)
+    learner = PPO(TableActorCritic(), config, OptimisticRegularizer(OPRConfig()), seed=5)
+    for seed in range(3):
+        learner.update(random_rollout(seed))
+    other = PPO(TableActorCritic(seed=9), config, OptimisticRegularizer(OPRConfig()), seed=6)
+    other.load_state_dict(copy.deepcopy(learner.state_dict()))
+    for seed in range(3, 6):
+        assert other.update(random_rollout(seed)) == learner.update(random_rollout(seed))
+    assert other.policy.logits.equal(learner.policy.logits)
+
+
+@pytest.mark.parametrize("space", ["discrete", "multi-discrete", "gaussian"])
+@pytest.mark.parametrize("anchored", [False, True])
+def test_every_kind_of_action_is_learnt(space, anchored):
+    policy, collector = one_step_task(space, num_steps=16)
+    opr = (
+        OptimisticRegularizer(OPRConfig(augment_share=0.25, reference="cloned", bc_batch_size=64)) if anchored else None
+    )
+    learner = PPO(policy, PPOConfig(learning_rate=1e-2, minibatch_size=64, entropy_coef=0.0), opr)
+    means = []
+    for update in range(20):
+        rollout = collector.collect(progress=update / 20)
+        learner.update(rollout)
+        means.append(rollout.raw_rewards.mean().item())
+    assert means[0] < 0.6
+    assert means[-1] > 0.8
