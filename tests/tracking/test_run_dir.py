@@ -187,6 +187,14 @@ def test_a_run_that_fails_after_its_first_line_keeps_everything(tmp_path):
     assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl"}
 
 
+def test_all_files_of_a_run_are_as_readable_as_each_other(tmp_path):
+    with RunDir.create(tmp_path / "r", CONFIG) as run:
+        run.save_checkpoint(1, {"w": torch.ones(2)})
+        run.write_final({"w": torch.ones(2)})
+        modes = {path.stat().st_mode for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert len(modes) == 1
+
+
 def test_a_damaged_final_policy_is_one_line(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.write_final({"w": torch.ones(2)})

@@ -76,7 +76,7 @@ def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
 
 def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0) -> dict[str, Any]:
     """Evaluate the last policy of a finished run on fresh episodes."""
-    from optimist.agent import load
+    from optimist.door import load
 
     agent = load(run)
     fresh = derive_seed(seed, "evaluation")

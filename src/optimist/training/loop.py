@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 
 from optimist.config import RunConfig
 from optimist.envs.make import can_save_state, make_envs
+from optimist.errors import NonFiniteLoss
 from optimist.rollout.collector import Collector
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
@@ -77,6 +78,7 @@ class Trainer:
         """Train to the end of the budget and write the summary."""
         config, started, first = self.config, time.perf_counter(), self.step
         with (
+            closing(self.envs),
             Writers(self.run_dir, config, self.resumed_at) as writers,
             Progress(config, progress, start=self.step, notes=writers.notes) as display,
             _interrupts() as interrupted,
@@ -93,7 +95,6 @@ class Trainer:
             summary = self._finish()
         summary["time/seconds"] = time.perf_counter() - started
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
-        self.envs.close()
         self.run_dir.write_summary(summary)
         return summary
 
@@ -150,6 +151,15 @@ class Trainer:
         if not self.saves_envs:
             self.collector.restart(self._restart_seed())
             self.algorithm.anchor.forget_unfinished()
+        self._save()
+
+    def _save(self) -> None:
+        """A checkpoint, unless it would be of no use: a loss may still be finite when the weights no longer are."""
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in self.policy.parameters()):
+            raise NonFiniteLoss(
+                f"the policy's weights became nan or infinite by update {self.update}; lower the learning rate, "
+                "or look at the rewards"
+            )
         self.run_dir.save_checkpoint(self.step, self.state_dict())
 
     def _restart_seed(self) -> int:
@@ -158,13 +168,13 @@ class Trainer:
     def _leave(self, number: int) -> None:
         """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
         if self.saves_envs:
-            self.run_dir.save_checkpoint(self.step, self.state_dict())
+            self._save()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _finish(self) -> dict[str, Any]:
         """The last policy and the summary."""
         config = self.config
-        self.run_dir.save_checkpoint(self.step, self.state_dict())
+        self._save()
         self.run_dir.write_final(self.policy.state_dict(), {"preset": config.preset, "steps": str(self.step)})
         about = {
             "preset": config.preset,

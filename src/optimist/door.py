@@ -1,4 +1,4 @@
-"""The Python door to a finished run: `agent = load(RUN)`, `agent.act(obs)`."""
+"""The Python door: `train(preset, …)`, `agent = load(RUN)`, `agent.act(obs)`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +22,15 @@ from optimist.training.build import make_policy
 class Agent:
     """A trained policy, ready to act on observations as its environment gives them."""
 
-    def __init__(self, policy: ActorCritic, config: RunConfig, observation_shape: tuple[int, ...]) -> None:
-        self.policy, self.config, self.observation_shape = policy.eval(), config, observation_shape
+    def __init__(
+        self, policy: ActorCritic, config: RunConfig, observation_shape: tuple[int, ...], action_space: gym.Space[Any]
+    ) -> None:
+        self.policy, self.config = policy.eval(), config
+        self.observation_shape, self.action_space = observation_shape, action_space
         self.generator = torch.Generator(config.device).manual_seed(config.seed)
 
     def act(self, obs: ArrayLike, *, greedy: bool = True) -> NDArray[Any] | int:
-        """The action for one observation, or one action each for a batch of them."""
+        """The action for one observation, or one action each for a batch of them, within the environment's bounds."""
         array = np.asarray(obs)
         single = array.shape == self.observation_shape
         if not single and array.shape[1:] != self.observation_shape:
@@ -36,6 +40,8 @@ class Agent:
         tensor = torch.as_tensor(array[None] if single else array, device=self.config.device)
         actions = self.policy.act_greedily(tensor) if greedy else self.policy.act(tensor, self.generator)[0]
         result: NDArray[Any] = actions.cpu().numpy()
+        if isinstance(self.action_space, gym.spaces.Box):
+            result = np.clip(result, self.action_space.low, self.action_space.high)
         if not single:
             return result
         return int(result[0]) if result[0].ndim == 0 else result[0]
@@ -48,7 +54,7 @@ def load(run: str | Path, device: str = "cpu") -> Agent:
     envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
     try:
         policy = make_policy(config, envs)
-        shape = envs.single_observation_space.shape or ()
+        shape, actions = envs.single_observation_space.shape or (), envs.single_action_space
     finally:
         envs.close()
     weights, _ = folder.read_final()
@@ -58,4 +64,21 @@ def load(run: str | Path, device: str = "cpu") -> Agent:
         raise CheckpointError(
             f"{run}/final.safetensors does not fit its config: {' '.join(str(error).split())}"
         ) from error
-    return Agent(policy, config, shape)
+    return Agent(policy, config, shape, actions)
+
+
+def train(preset: str, *, out: str | Path | None = None, progress: bool = True, **settings: Any) -> dict[str, Any]:
+    """Train from a preset as `optimist train` does; the summary, whose entry `run` is the run folder.
+
+    `settings` are the preset's own keywords (`size=8`), fields of RunConfig (`seed=1`, `total_steps=50_000`) or, as
+    dicts, of its parts: `opr={"bc_coef": 0.3}`.
+    """
+    from optimist.presets import get_preset
+    from optimist.tracking.config_io import merge
+    from optimist.training.loop import train as run
+
+    chosen = get_preset(preset)
+    own = {parameter.name for parameter in chosen.parameters}
+    config = chosen(**{name: value for name, value in settings.items() if name in own})
+    config = merge(config, {name: value for name, value in settings.items() if name not in own})
+    return run(config, None if out is None else Path(out), progress=progress)
