@@ -9,32 +9,31 @@ from optimist.presets.cage2 import Rules
 from optimist.presets.grids import NO_OPR
 from optimist.presets.registry import preset
 
+Red = Annotated[str, "Attacker: mixed (half B_line, half Meander; they show within three steps), B_line or Meander."]
 Games = Annotated[int, "Games side by side; an update plays each of them to its end."]
 
+HORIZON = 100
 TRUTH = 253  # entries of the observation with the true state, for the critic
 
 
 @preset("cage2/best")
-def best(
-    rules: Rules = "competition",
-    red: Annotated[str, "Attacker: mixed, B_line or Meander."] = "mixed",
-    games: Games = 512,
-) -> RunConfig:
+def best(rules: Rules = "competition", red: Red = "mixed", games: Games = 2048) -> RunConfig:
     """The strongest defender: memory, useful actions, masks, a critic that sees the truth; not told its attacker."""
     return RunConfig(
-        total_steps=20_000_000,
+        total_steps=100_000_000,
+        matmul_precision="high",
         env=EnvConfig(
             id="optimist/CAGE2Expert-v0",
             num_envs=games,
-            kwargs={"red": red, "rules": rules, "horizon": 100, "scored_at": [30, 50, 100]},
+            kwargs={"red": red, "rules": rules, "horizon": HORIZON, "scored_at": [30, 50, 100]},
             truncation="end",
             group_key="red",
         ),
-        network=NetworkConfig(hidden=(128, 128), activation="relu", privileged=TRUTH, action_mask=True),
+        network=NetworkConfig(hidden=(256, 128), activation="relu", privileged=TRUTH, action_mask=True),
         algorithm=PPOConfig(
-            rollout_steps=100,
+            rollout_steps=HORIZON,
             epochs=3,
-            minibatch_size=6_400,
+            minibatch_size=max(3_200, 5 * games),
             learning_rate=1e-3,
             learning_rate_schedule="linear",
             gamma=0.995,
@@ -43,5 +42,6 @@ def best(
             entropy_coef_final=0.0005,
         ),
         opr=NO_OPR,
-        checkpoint_every=5_000_000,
+        checkpoint_every=10_000_000,
+        tensorboard=False,
     )

@@ -14,11 +14,13 @@ from optimist.envs.cage2.expert_features import NUM_ACTOR_BITS, NUM_EXPERT_BITS,
 from optimist.envs.cage2.expert_kernels import reset_expert_games, step_expert_games
 from optimist.envs.cage2.expert_memory import EXPERT_MEMORY
 from optimist.envs.cage2.state import from_arrays, to_arrays
+from optimist.envs.cage2.threads import available_cores
 from optimist.errors import ConfigError
 
 __all__ = ["NUM_ACTOR_BITS", "NUM_FEATURES", "NUM_TRUTH", "ExpertVectorEnv", "score_weights"]
 
-CHALLENGE_HORIZONS = (30, 50, 100)
+GAMES_PER_THREAD = 256
+"""Each game takes longer than behind the other interfaces, so that fewer of them are worth a thread."""
 
 
 class ExpertVectorEnv(CageVectorEnv):
@@ -35,13 +37,21 @@ class ExpertVectorEnv(CageVectorEnv):
     observation_width, num_actions = NUM_EXPERT_BITS, NUM_EXPERT_ACTIONS
 
     def __init__(
-        self, num_envs: int = 1, *, mask: bool = True, scored_at: Sequence[int] | None = None, **keywords: Any
+        self,
+        num_envs: int = 1,
+        *,
+        mask: bool = True,
+        scored_at: Sequence[int] | None = None,
+        threads: int | None = None,
+        **keywords: Any,
     ) -> None:
         """The keywords of `CageVectorEnv`."""
+        if threads is None:
+            threads = max(1, min(available_cores(), num_envs // GAMES_PER_THREAD))
         self.masked = mask
         self.weights = score_weights(scored_at)
         self.memories = np.zeros(num_envs, EXPERT_MEMORY)
-        super().__init__(num_envs, **keywords)
+        super().__init__(num_envs, threads=threads, **keywords)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
