@@ -98,6 +98,8 @@ def _write_files(folder: Path, step: int, packed: Packed) -> None:
     safetensors.torch.save_file(packed.tensors, folder / TENSORS)
     safetensors.numpy.save_file(packed.arrays, folder / ARRAYS)
     (folder / STATE).write_text(json.dumps(packed.structure, allow_nan=False), encoding="utf-8")
+    for name in (TENSORS, ARRAYS):  # safetensors makes files that only their owner can read
+        shutil.copymode(folder / STATE, folder / name)
     files = {name: _record(folder / name) for name in (TENSORS, ARRAYS, STATE)}
     manifest: dict[str, Any] = {"format": FORMAT, "optimist": optimist.__version__, "step": step, "files": files}
     manifest["sha256"] = _digest_of(manifest)

@@ -20,6 +20,7 @@ METRICS: dict[str, Metric] = {
     "rollout/goal_rate": Metric(
         "share", "of the last 100 training episodes, those that reached the goal, if it has one"
     ),
+    "rollout/goal_seen": Metric("0 or 1", "whether any training episode has reached the goal so far"),
     "loss/policy": Metric("–", "policy gradient term: the clipped surrogate of PPO, −log π · advantage of A2C"),
     "loss/value": Metric("–", "c_v times the value error"),
     "loss/entropy": Metric("–", "−c_ent times the policy's entropy"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -126,7 +127,12 @@ class RunDir:
         self._require_lock()
         tensors = {name: value.detach().cpu().clone().contiguous() for name, value in policy_state.items()}
         words = {WORDS: json.dumps(dict(metadata or {}))}  # one entry: of several the file format shuffles the order
-        write_whole(self.path / FINAL, lambda file: safetensors.torch.save_file(tensors, file, metadata=words))
+
+        def write(file: Path) -> None:
+            safetensors.torch.save_file(tensors, file, metadata=words)
+            shutil.copymode(self.path / CONFIG, file)  # safetensors makes files that only their owner can read
+
+        write_whole(self.path / FINAL, write)
 
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
         """The last policy's weights and the words about it."""
