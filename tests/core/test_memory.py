@@ -253,6 +253,13 @@ def test_a_step_that_gained_nothing_is_drawn_almost_never_and_a_newcomer_like_th
     assert shares == pytest.approx([0.0, 0.5, 0.5], abs=0.02)
 
 
+def test_a_diverged_network_does_not_stop_the_drawing():
+    memory = GoodEpisodeMemory(100, 10, priority_exponent=1.0)
+    memory.add(make_episode(3))
+    memory.set_priorities(memory.episodes[0].rows, torch.tensor([float("nan"), float("inf"), float("-inf")]))
+    assert memory.sample(50, torch.Generator().manual_seed(0)).rewards.unique().tolist() == [1.0]
+
+
 def test_without_an_exponent_priorities_change_nothing():
     memory = GoodEpisodeMemory(100, 10)
     memory.add(make_episode(2))

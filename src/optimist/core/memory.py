@@ -116,7 +116,8 @@ class GoodEpisodeMemory:
     def set_priorities(self, rows: Tensor, priorities: Tensor) -> None:
         """Remember how far the drawn steps' returns exceed their values, for prioritised sampling."""
         if self.priority_exponent > 0:
-            self.pools["priorities"][rows] = priorities.detach().clamp_min(1e-6)
+            # A network that has diverged gives no usable number; its loss says so, and drawing must not fail before.
+            self.pools["priorities"][rows] = priorities.detach().nan_to_num(0.0).clamp(1e-6, 1e12)
 
     @property
     def num_transitions(self) -> int:

@@ -132,6 +132,8 @@ class Collector:
         obs, values = columns.obs, torch.stack(columns.values)
         if obs.is_floating_point() and not bool(torch.isfinite(obs).all()):
             raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
+        if not np.isfinite(columns.rewards).all():
+            raise NonFiniteLoss(f"{self.config.id} gave a reward that is nan or infinite")
         actions, logp = self._stored_actions(columns, obs)
         terminated, truncated = (torch.from_numpy(c).to(to) for c in (columns.terminated, columns.truncated))
         next_values = torch.cat([values[1:], self.policy.value(torch.from_numpy(self.obs).to(to))[None]])

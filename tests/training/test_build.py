@@ -1,0 +1,65 @@
+import dataclasses
+
+import pytest
+import torch
+
+from optimist.algorithms.a2c import A2C
+from optimist.algorithms.ppo import PPO
+from optimist.config import A2CConfig, EnvConfig, PPOConfig, RunConfig
+from optimist.core.anchor import NoAnchor
+from optimist.core.config import OPRConfig
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.envs.make import make_envs
+from optimist.errors import ConfigError
+from optimist.training.build import make_algorithm, make_anchor, make_policy, prepare_torch
+
+CONFIG = RunConfig(env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
+
+
+@pytest.fixture
+def envs():
+    return make_envs(CONFIG.env, seed=0)
+
+
+def test_the_network_is_the_seeds_and_leaves_the_global_generator_alone(envs):
+    state = torch.get_rng_state()
+    one, same = make_policy(CONFIG, envs), make_policy(CONFIG, envs)
+    other = make_policy(dataclasses.replace(CONFIG, seed=1), envs)
+    assert torch.get_rng_state().equal(state)
+    assert all(a.equal(b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
+    assert not all(a.equal(b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_the_config_names_learner_and_anchor(envs):
+    policy = make_policy(CONFIG, envs)
+    assert isinstance(make_anchor(CONFIG), NoAnchor)
+    opr = make_anchor(dataclasses.replace(CONFIG, opr=OPRConfig(), algorithm=A2CConfig(gamma=0.7, gae_lambda=0.6)))
+    assert isinstance(opr, OptimisticRegularizer)
+    assert (opr.gamma, opr.gae_lambda, opr.memory.gamma) == (0.7, 0.6, 0.7)
+    assert isinstance(make_algorithm(CONFIG, policy, NoAnchor()), PPO)
+    a2c = dataclasses.replace(CONFIG, algorithm=A2CConfig())
+    assert isinstance(make_algorithm(a2c, policy, NoAnchor()), A2C)
+
+
+def test_every_random_part_has_a_seed_of_its_own(envs):
+    config = dataclasses.replace(CONFIG, opr=OPRConfig())
+    anchor = make_anchor(config)
+    learner = make_algorithm(config, make_policy(config, envs), anchor)
+    assert learner.generator.initial_seed() != anchor.generator.initial_seed()
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match="device must be cpu, cuda or cuda:N, got 'gpu'"):
+        prepare_torch(RunConfig(device="gpu"))
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="torch sees no CUDA device"):
+            prepare_torch(RunConfig(device="cuda"))
+
+
+def test_threads_are_the_configs():
+    before = torch.get_num_threads()
+    try:
+        prepare_torch(RunConfig(threads=2, algorithm=PPOConfig()))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

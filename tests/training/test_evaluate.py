@@ -1,0 +1,88 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from optimist.config import EnvConfig, NetworkConfig
+from optimist.envs.make import make_envs
+from optimist.envs.scripted import scripted_success
+from optimist.networks.actor_critic import make_actor_critic
+from optimist.training.evaluate import play, summarize
+
+DEEPSEA = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 5})
+
+
+class Script(torch.nn.Module):
+    """Plays the solution of DeepSea, read off its map; one more with the other action when sampled."""
+
+    def __init__(self, task_seed):
+        super().__init__()
+        envs = make_envs(DEEPSEA, seed=task_seed)
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+        self.right = torch.from_numpy(np.where(envs.unwrapped.right_is_one, 1, 0).ravel())
+        assert scripted_success(envs) == [int(self.right[i * 5 + i]) for i in range(5)]
+
+    def act_greedily(self, obs):
+        return self.right[obs]
+
+    def act(self, obs, generator):
+        return 1 - self.right[obs], None, None
+
+
+def test_the_best_policy_reaches_the_goal_every_time_and_its_opposite_never():
+    policy = Script(task_seed=3)
+    best = play(policy, DEEPSEA, 23, greedy=True, seed=0, task_seed=3)
+    assert len(best) == 23
+    assert {(round(e["return"], 6), e["length"], e["goal"]) for e in best} == {(0.99, 5, True)}
+    worst = play(policy, DEEPSEA, 5, greedy=False, seed=0, task_seed=3)
+    assert {(e["return"], e["length"], e["goal"]) for e in worst} == {(0.0, 5, False)}
+
+
+def test_another_map_is_another_task():
+    found = play(Script(task_seed=3), DEEPSEA, 5, greedy=True, seed=0, task_seed=4)
+    assert not any(e["goal"] for e in found)
+
+
+def cartpole_policy():
+    envs = make_envs(EnvConfig(id="CartPole-v1", num_envs=1))
+    torch.manual_seed(0)
+    return make_actor_critic(envs.single_observation_space, envs.single_action_space, NetworkConfig(hidden=(8,)))
+
+
+def test_short_episodes_are_not_counted_more_often_than_long_ones():
+    # each of 16 environments plays its 2 or 3 episodes to the end, however long the others take
+    found = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=1, task_seed=0)
+    again = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=1, task_seed=0)
+    other = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=2, task_seed=0)
+    assert found == again != other
+    assert len(found) == 40
+    assert all(e["return"] == e["length"] >= 5 and e["goal"] is None for e in found)  # no dead step is counted
+
+
+def test_fewer_episodes_than_environments_are_exactly_that_many():
+    assert len(play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 3, greedy=True, seed=1, task_seed=0)) == 3
+
+
+def test_gaussian_actions_stay_within_bounds():
+    config = EnvConfig(id="Pendulum-v1", num_envs=1)
+    envs = make_envs(config)
+    network = NetworkConfig(hidden=(8,), log_std=3.0)
+    policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
+    found = play(policy, config, 2, greedy=False, seed=0, task_seed=0)
+    assert [e["length"] for e in found] == [200, 200]
+
+
+def test_the_summary_by_hand():
+    played = [{"return": r, "length": n, "goal": g} for r, n, g in ((1.0, 2, True), (3.0, 4, False), (5.0, 6, False))]
+    summary = summarize(played)
+    assert (summary["episodes"], summary["mean_return"], summary["mean_length"]) == (3, 3.0, 4.0)
+    assert summary["standard_error"] == pytest.approx(2.0 / math.sqrt(3))
+    assert summary["interval_95"] == pytest.approx([3 - 1.96 * 2 / math.sqrt(3), 3 + 1.96 * 2 / math.sqrt(3)])
+    assert summary["goal_rate"] == pytest.approx(1 / 3)
+
+
+def test_one_episode_has_no_interval_and_a_task_without_goal_no_rate():
+    summary = summarize([{"return": 1.0, "length": 2, "goal": None}])
+    assert math.isnan(summary["standard_error"])
+    assert "goal_rate" not in summary
