@@ -22,9 +22,9 @@ class Clock:
         return self.now
 
 
-def display(terminal=False, **options):
+def display(terminal=False, width=160, **options):
     clock = Clock()
-    console = Console(file=io.StringIO(), force_terminal=terminal, width=160, color_system=None)
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=width, color_system=None)
     return Progress(CONFIG, console=console, clock=clock, **options), console.file, clock
 
 
@@ -57,13 +57,15 @@ def test_the_last_step_is_always_shown():
 
 
 def test_on_a_terminal_the_bar_and_the_numbers_are_drawn():
-    progress, file, clock = display(terminal=True)
+    progress, file, clock = display(terminal=True, width=80)
     with progress:
         clock.now += 1.0
         progress.update(500, METRICS)
         progress.message("evaluated [7] episodes")
     assert "50%" in file.getvalue()
-    assert "memory 42%" in file.getvalue()
+    assert "500 steps · 500 steps/s · 0:01 left" in file.getvalue()
+    assert "return 0.5 · entropy 0.693 · τ -0.01 · memory 42%" in file.getvalue()
+    assert "…" not in file.getvalue()
     assert "evaluated [7] episodes" in file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Progress: a live line on a terminal, plain lines elsewhere; speed, time left, return, entropy, τ, memory fill."""
+"""Progress: a live bar on a terminal, plain lines elsewhere; speed, time left, return, entropy, τ, memory fill."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from optimist.config import RunConfig
 
@@ -44,7 +46,7 @@ class Progress:
         self._clock = clock
         self._marks: deque[tuple[float, int]] = deque([(clock(), start)], maxlen=RATE_WINDOW)
         self._last_line = clock()
-        self._bar: Bar | None = None
+        self._live: Live | None = None
 
     def __enter__(self) -> Progress:
         if not self.enabled:
@@ -52,14 +54,8 @@ class Progress:
         for line in (header(self.config), *self.notes):
             self.console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
         if self.console.is_terminal:
-            columns = (
-                BarColumn(bar_width=24),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.description}"),
-            )
-            self._bar = Bar(*columns, console=self.console, refresh_per_second=4)
-            self._task = self._bar.add_task("starting", total=self.config.total_steps, completed=self.start)
-            self._bar.start()
+            self._live = Live(self._draw(self.start, {}), console=self.console, refresh_per_second=4)
+            self._live.start()
         return self
 
     def update(self, step: int, metrics: Mapping[str, Any]) -> None:
@@ -68,8 +64,8 @@ class Progress:
         self._marks.append((now, step))
         if not self.enabled:
             return
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step, description=self.line(step, metrics))
+        if self._live is not None:
+            self._live.update(self._draw(step, metrics))
         elif now - self._last_line >= self.every or step >= self.config.total_steps:
             self._last_line = now
             self._print(f"{step:>9,}/{self.config.total_steps:,}  {self.line(step, metrics)}")
@@ -86,24 +82,38 @@ class Progress:
         return (last - first) / (end - begin) if end > begin else 0.0
 
     def line(self, step: int, metrics: Mapping[str, Any]) -> str:
-        """The numbers of one moment: speed, time left, and what SHOWN names and the run measures."""
+        """The numbers of one moment on one line."""
+        return " · ".join([*self._speed(step), *_numbers(metrics)])
+
+    def _speed(self, step: int) -> list[str]:
         rate = self.steps_per_second
         left = max(self.config.total_steps - step, 0)
-        parts = [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
-        for label, (name, form) in SHOWN.items():
-            value = metrics.get(name)
-            if value is not None and value == value:  # not nan
-                parts.append(f"{label} {form.format(float(value))}")
-        return " · ".join(parts)
+        return [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
+
+    def _draw(self, step: int, metrics: Mapping[str, Any]) -> Group:
+        """Two rows that fit 80 columns: how far and how fast; what was measured."""
+        total = self.config.total_steps
+        row = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=total, completed=step, width=24)
+        row.add_row(bar, f"{step / total:>4.0%}", " · ".join([f"{step:,} steps", *self._speed(step)]))
+        return Group(row, Text(" · ".join(_numbers(metrics))))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _numbers(metrics: Mapping[str, Any]) -> list[str]:
+    """What SHOWN names and the run measures."""
+    found = [(label, metrics.get(name), form) for label, (name, form) in SHOWN.items()]
+    return [
+        f"{label} {form.format(float(value))}" for label, value, form in found if value is not None and value == value
+    ]
 
 
 def header(config: RunConfig) -> str:
