@@ -85,7 +85,6 @@ def _config(env: EnvConfig, opr: OPRConfig) -> RunConfig:
     horizon = max(1, env.kwargs["horizon"])
     return RunConfig(
         total_steps=EPISODES * horizon,
-        threads=2,
         env=env,
         network=NetworkConfig(hidden=(64, 64), activation="relu", initialization="default"),  # Cardiff
         algorithm=CardiffPPOConfig(rollout_steps=horizon),  # its defaults are Cardiff's
