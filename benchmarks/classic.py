@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import statistics
 import sys
@@ -25,6 +26,18 @@ from optimist.config import PPOConfig, RunConfig
 from optimist.presets import get_preset
 from optimist.training.loop import train
 
+SETTINGS: dict[str, dict[str, Any]] = {
+    "preset": {},
+    "8x128x4": {
+        "rollout_steps": 128,
+        "epochs": 4,
+        "minibatch_size": 256,
+        "learning_rate_schedule": "constant",
+        "gamma": 0.98,
+        "gae_lambda": 0.9,
+    },
+}
+"""What a run changes of the preset's PPO settings: nothing, or a setting in which collecting weighs more."""
 USUAL = {"CartPole-v1": 475.0, "Acrobot-v1": -100.0, "LunarLander-v3": 200.0, "Pendulum-v1": -250.0}
 """Scores commonly called solved, or usual for PPO where an environment has no such mark (Acrobot, Pendulum)."""
 
@@ -33,26 +46,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", nargs="+", default=list(USUAL))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=["preset"])
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     raw = args.out / "runs.jsonl"
     rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
-    done = {(row["side"], row["env"], row["seed"]) for row in rows}
+    done = {(row["side"], row["env"], row["setting"], row["seed"]) for row in rows}
     sides: dict[str, Callable[[RunConfig], dict[str, Any]]] = {"optimist": run_ours}
     if not args.ours_only:
         sides["stable-baselines3"] = run_rival
-    for env in args.envs:
-        for seed in range(args.seeds):
-            for side, run in sides.items():
-                if (side, env, seed) in done:
-                    continue
-                config = dataclasses.replace(get_preset("gym/ppo")(env=env), seed=seed, tensorboard=False)
-                row = {"side": side, "env": env, "seed": seed, **run(config)}
-                rows.append(row)
-                print(row, file=sys.stderr)
-                raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    jobs = itertools.product(args.envs, args.settings, range(args.seeds), sides)
+    for env, setting, seed, side in jobs:
+        if (side, env, setting, seed) in done:
+            continue
+        config = dataclasses.replace(get_preset("gym/ppo")(env=env), seed=seed, tensorboard=False)
+        config = dataclasses.replace(config, algorithm=dataclasses.replace(config.algorithm, **SETTINGS[setting]))
+        rows.append({"side": side, "env": env, "setting": setting, "seed": seed, **sides[side](config)})
+        print(rows[-1], file=sys.stderr)
+        raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
     table = render(rows)
     (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
     print(table)
@@ -113,20 +126,21 @@ def render(rows: list[dict[str, Any]]) -> str:
         "Mean raw return of the last 100 training episodes (sampled actions), mean over seeds with a 95 % t-interval; "
         "steps/s: median over seeds, runs of both sides alternating in one process on one thread.",
         "",
-        "| environment | steps | side | seeds | return | 95 % interval | usual | steps/s | ratio |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| environment | settings | steps | side | seeds | return | 95 % interval | usual | steps/s | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for env in dict.fromkeys(row["env"] for row in rows):
-        rival = [row["steps_per_second"] for row in rows if row["env"] == env and row["side"] != "optimist"]
-        for side in dict.fromkeys(row["side"] for row in rows if row["env"] == env):
-            own = [row for row in rows if row["env"] == env and row["side"] == side]
+    for env, setting in dict.fromkeys((row["env"], row["setting"]) for row in rows):
+        here = [row for row in rows if (row["env"], row["setting"]) == (env, setting)]
+        rival = [row["steps_per_second"] for row in here if row["side"] != "optimist"]
+        for side in dict.fromkeys(row["side"] for row in here):
+            own = [row for row in here if row["side"] == side]
             returns = [row["last_100_return"] for row in own]
             mean, half = statistics.fmean(returns), half_width(returns)
             speed = statistics.median(row["steps_per_second"] for row in own)
             ratio = f"{speed / statistics.median(rival):.2f}" if rival else "–"
             lines.append(
-                f"| {env} | {own[0]['steps']:,} | {side} | {len(own)} | {mean:.1f} | {mean - half:.1f} – {mean + half:.1f} "
-                f"| {USUAL.get(env, '–')} | {speed:,.0f} | {ratio} |"
+                f"| {env} | {setting} | {own[0]['steps']:,} | {side} | {len(own)} | {mean:.1f} "
+                f"| {mean - half:.1f} – {mean + half:.1f} | {USUAL.get(env, '–')} | {speed:,.0f} | {ratio} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
+from torch import Tensor
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.base import Algorithm
@@ -13,6 +15,7 @@ from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.ppo import PPO
 from optimist.config import A2CConfig, CardiffPPOConfig, RunConfig
 from optimist.core.anchor import Anchor, NoAnchor
+from optimist.core.footprint import bytes_bound
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
 from optimist.networks.actor_critic import ActorCritic, make_actor_critic
@@ -34,6 +37,21 @@ def make_anchor(config: RunConfig) -> Anchor:
     learner = config.algorithm
     seed = derive_seed(config.seed, "opr")
     return OptimisticRegularizer(config.opr, gamma=learner.gamma, gae_lambda=learner.gae_lambda, seed=seed)
+
+
+def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
+    """The most bytes OPR will hold in this run, known before it starts."""
+    return bytes_bound(
+        config.opr,
+        observation=_sample_of(envs.single_observation_space),
+        action=_sample_of(envs.single_action_space),
+        num_envs=config.env.num_envs,
+        rollout_steps=config.algorithm.rollout_steps,
+    )
+
+
+def _sample_of(space: gym.Space[Any]) -> Tensor:
+    return torch.as_tensor(space.sample())
 
 
 def make_algorithm(config: RunConfig, policy: ActorCritic, anchor: Anchor) -> Algorithm:

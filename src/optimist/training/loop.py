@@ -21,7 +21,7 @@ from optimist.rollout.collector import Collector
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
-from optimist.training.build import make_algorithm, make_anchor, make_policy, prepare_torch
+from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch
 from optimist.training.evaluate import play, summarize
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
@@ -80,7 +80,7 @@ class Trainer:
         with (
             closing(self.envs),
             Writers(self.run_dir, config, self.resumed_at) as writers,
-            Progress(config, progress, start=self.step, notes=writers.notes) as display,
+            Progress(config, progress, start=self.step, notes=self._notes() + writers.notes) as display,
             _interrupts() as interrupted,
         ):
             while self.update < config.total_updates:
@@ -119,6 +119,14 @@ class Trainer:
         else:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
+
+    def _notes(self) -> list[str]:
+        """What should be known before the first step."""
+        if not self.config.opr.enabled:
+            return []
+        return [
+            f"OPR: memory and unfinished episodes need at most {opr_bytes(self.config, self.envs) / 2**20:,.1f} MiB"
+        ]
 
     def _one_update(self) -> dict[str, float]:
         """Collect → update; what there is to log."""
