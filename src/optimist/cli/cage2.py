@@ -1,4 +1,7 @@
-"""`optimist cage2`: the CAGE Challenge 2 simulator. `verify` replays recorded episodes of the original."""
+"""`optimist cage2`: the CAGE Challenge 2 simulator.
+
+`verify` replays recorded episodes of the original, `score` plays the challenge's nine cells (cage2_score.py).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,11 @@ def main(argv: list[str]) -> int:
     )
     verifying.add_argument("files", nargs="+", metavar="FILE", help="recorded episodes (*.jsonl.gz)")
     verifying.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    commands.add_parser("score", add_help=False, help="the challenge's nine cells and their sum, for runs or an agent")
+    if argv[:1] == ["score"]:
+        from optimist.cli.cage2_score import main as score
+
+        return score(argv[1:])
     arguments = parser.parse_args(argv)
     return verify(arguments.files, as_json=arguments.json)
 
