@@ -1,0 +1,210 @@
+"""The paper's CAGE-2 claim at its own size: does OPR lift the Cardiff agent, 100,000 episodes of 30 steps?
+
+    python benchmarks/cage2_claim.py --seeds 10 --rules final --jobs 2 --out results/cage2/claim
+
+A method is `ppo145` (145 actions, 52 bits), `cardiff`, `cardiff-opr-paper` or `cardiff-opr`, optionally with settings
+changed: `cardiff-opr:bc_coef=1.0,env.truncation=ignored,algorithm.entropy_coef=0.02` (OPR's unless another part of the
+config is named). Every run is scored with its final policy on fresh games of 30 steps, argmax and sampled. Raw data
+goes to runs.jsonl, one line a run; runs that stand there are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from optimist.report.means import difference_interval, mean_interval
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before a process loads torch
+
+METHODS = {"ppo145": "cage2/ppo"}
+BASELINE = "cardiff"
+CURVE_POINTS = 50
+KEY = ("method", "red", "rules", "seed", "total_steps")
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=["ppo145", "cardiff", "cardiff-opr-paper", "cardiff-opr"])
+    parser.add_argument("--reds", nargs="+", default=["B_line", "Meander"])
+    parser.add_argument("--rules", nargs="+", default=["final"])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--total-steps", type=int, default=3_000_000)
+    parser.add_argument("--episodes", type=int, default=2_000, help="fresh games of each score")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/cage2/claim"))
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    raw = args.out / "runs.jsonl"
+    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
+    done = {tuple(row[key] for key in KEY) for row in rows}
+    jobs = [
+        (method, red, rules, seed, args.total_steps)
+        for seed in range(args.first_seed, args.first_seed + args.seeds)
+        for rules in args.rules
+        for red in args.reds
+        for method in args.methods
+    ]
+    todo = [job for job in jobs if job not in done]
+    started = time.perf_counter()
+    if todo:
+        compile_rules()
+    with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool, raw.open("a") as file:
+        futures = [pool.submit(run_one, *job, args.episodes) for job in todo]
+        for number, future in enumerate(as_completed(futures), 1):
+            row = future.result()
+            rows.append(row)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            what = " ".join(str(row[key]) for key in KEY[:4])
+            print(
+                f"{number}/{len(todo)} {what}: argmax {row['argmax']['mean']:.2f}, {row['seconds']:.0f} s", flush=True
+            )
+    order = {job: place for place, job in enumerate(jobs)}
+    rows.sort(key=lambda row: order.get(tuple(row[key] for key in KEY), len(jobs)))
+    raw.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = render([row for row in rows if tuple(row[key] for key in KEY) in order], args)
+    (args.out / "table.md").write_text(table)
+    print(f"{table}\n{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {raw}")
+
+
+def compile_rules() -> None:
+    """Fills the compiler's cache once, before many processes ask for it."""
+    from optimist.envs.cage2.cardiff import CardiffVectorEnv
+    from optimist.envs.cage2.env import CageVectorEnv
+
+    for kind in (CageVectorEnv, CardiffVectorEnv):
+        env = kind(1)
+        env.reset(seed=0)
+        env.close()
+
+
+def make_config(method: str, red: str, rules: str, seed: int, total_steps: int) -> Any:
+    """The method's preset with its changes."""
+    from optimist.presets import get_preset
+    from optimist.tracking.config_io import merge
+
+    name, _, changes = method.partition(":")
+    config = get_preset(METHODS.get(name, f"cage2/{name}"))(red=red, rules=rules)
+    nested: dict[str, Any] = {}
+    for pair in changes.split(","):
+        if pair:
+            setting, _, value = pair.partition("=")
+            part, _, field = setting.rpartition(".")
+            nested.setdefault(part or "opr", {})[field] = _value(value)
+    config = merge(config, nested)
+    return dataclasses.replace(
+        config, seed=seed, total_steps=total_steps, threads=1, tensorboard=False, checkpoint_every=10**9
+    )
+
+
+def run_one(method: str, red: str, rules: str, seed: int, total_steps: int, episodes: int) -> dict[str, Any]:
+    """One training run and its score, in a process of its own."""
+    from optimist.deploy.defenders import load_defender
+    from optimist.envs.cage2.score import play
+    from optimist.training.loop import train
+
+    config = make_config(method, red, rules, seed, total_steps)
+    row: dict[str, Any] = dict(zip(KEY, (method, red, rules, seed, total_steps), strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        summary = train(config, run, progress=False)
+        metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        defender = load_defender([str(run)], rules)
+        for name, greedy in (("argmax", True), ("sampled", False)):
+            returns = play(
+                defender,
+                episodes,
+                red=red,
+                horizon=config.env.kwargs["horizon"],
+                rules=rules,
+                table=defender.table,
+                greedy=greedy,
+                seed=10_000 + seed,
+            )
+            row[name] = {"mean": round(float(returns.mean()), 4), "std": round(float(returns.std(ddof=1)), 4)}
+    return row | {
+        "episodes": episodes,
+        "updates": summary["updates"],
+        "last_100_return": round(summary["last_100_return"], 4),
+        "seconds": round(summary["time/seconds"], 1),
+        "curve": thin([[line["step"], round(line["rollout/raw_return"], 3)] for line in metrics]),
+    }
+
+
+def thin(points: list[list[float]]) -> list[list[float]]:
+    """About `CURVE_POINTS` of the points, the last always among them."""
+    every = max(1, len(points) // CURVE_POINTS)
+    return points[::-1][::every][::-1]
+
+
+def render(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
+    """One table a rule set: means over seeds with Student's intervals, differences to Cardiff with Welch's."""
+    lines = [
+        f"Command: `python benchmarks/cage2_claim.py {' '.join(sys.argv[1:])}`",
+        "",
+        f"CAGE 2, games of 30 steps, {args.total_steps:,} training steps; final policy, {args.episodes:,} fresh games "
+        "a score; mean over seeds ± 95 % (Student); against cardiff: difference of the argmax means ± 95 % (Welch).",
+    ]
+    for rules in args.rules:
+        reds = [red for red in args.reds if any((row["rules"], row["red"]) == (rules, red) for row in rows)]
+        columns = [f"{red} {mode}" for red in reds for mode in ("argmax", "sampled", "against cardiff")]
+        columns += ["mean argmax", "mean sampled", "mean against cardiff"] if len(reds) > 1 else []
+        lines += ["", f"## Rules {rules}", "", f"| method | seeds | {' | '.join(columns)} |"]
+        lines.append("|---|---|" + "---|" * len(columns))
+        for method in args.methods:
+            own = scores_of(rows, rules, method, reds)
+            base = scores_of(rows, rules, BASELINE, reds)
+            if own:
+                lines.append(f"| {method} | {len(own)} | {' | '.join(cells(own, base, reds))} |")
+    return "\n".join(lines) + "\n"
+
+
+def scores_of(rows: list[dict[str, Any]], rules: str, method: str, reds: list[str]) -> list[dict[str, Any]]:
+    """For each seed that has all attackers: attacker → argmax and sampled mean."""
+    seeds: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        if (row["rules"], row["method"]) == (rules, method):
+            seeds.setdefault(row["seed"], {})[row["red"]] = {mode: row[mode]["mean"] for mode in ("argmax", "sampled")}
+    return [seeds[seed] for seed in sorted(seeds) if set(reds) <= set(seeds[seed])]
+
+
+def cells(own: list[dict[str, Any]], base: list[dict[str, Any]], reds: list[str]) -> list[str]:
+    """The columns of one method."""
+    found = []
+    for group in [[red] for red in reds] + ([reds] if len(reds) > 1 else []):
+        values, others = (
+            {
+                mode: [sum(seed[red][mode] for red in group) / len(group) for seed in side]
+                for mode in ("argmax", "sampled")
+            }
+            for side in (own, base)
+        )
+        found += [str(mean_interval(values[mode])) for mode in ("argmax", "sampled")]
+        found.append("–" if not base or own == base else str(difference_interval(values["argmax"], others["argmax"])))
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+if __name__ == "__main__":
+    main()
