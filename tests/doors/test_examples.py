@@ -1,0 +1,50 @@
+"""Each door into the library opens: the README's lines, the lines in the docs, the examples."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run(arguments, folder):
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start/first_run.md"])
+def test_the_lines_that_train_run_as_they_stand(page, tmp_path):
+    result = run(["-c", python_blocks(page)[0]], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start/own_trainer.md"])
+def test_the_lines_that_add_opr_stand_in_the_example(page):
+    example = (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")
+    called = set(re.findall(r"opr\.(\w+)\(", python_blocks(page)[-1]))
+    assert {"observe", "shape", "loss"} <= called
+    for name in ("observe", "shape", "loss"):
+        assert f"opr.{name}(" in example
+
+
+@pytest.mark.parametrize("flags", [[], ["--no-opr"]])
+def test_own_loop_trains(flags, tmp_path):
+    result = run([str(ROOT / "examples" / "own_loop.py"), "--steps", "11000", *flags], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "10,240 steps · goal reached" in result.stdout
+
+
+def test_pages_link_to_pages_that_exist():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    links = [
+        (page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    ]
+    assert len(links) > 20
+    assert [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()] == []
