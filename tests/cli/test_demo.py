@@ -2,12 +2,30 @@
 
 import json
 
-from optimist.cli.demo import conversion, main
+import pytest
+
+from optimist.cli.demo import main
+from optimist.cli.demo.deepsea import conversion
+from optimist.errors import UnknownName
 
 
 def test_the_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
     assert (
-        main(["--seeds", "2", "--total-steps", "2048", "--jobs", "1", "--out", str(tmp_path / "demo"), "--json"]) == 0
+        main(
+            [
+                "deepsea",
+                "--seeds",
+                "2",
+                "--total-steps",
+                "2048",
+                "--jobs",
+                "1",
+                "--out",
+                str(tmp_path / "demo"),
+                "--json",
+            ]
+        )
+        == 0
     )
     *_, last = capsys.readouterr().out.splitlines()
     result = json.loads(last)
@@ -26,3 +44,20 @@ def test_conversion_counts_only_runs_that_saw_the_goal():
     row = conversion("PPO", runs)
     assert (row["runs"], row["seen"], row["solved"], row["conversion"]) == (3, 2, 1, 0.5)
     assert conversion("PPO", runs[2:])["conversion"] is None
+
+
+def test_the_demo_of_cage2_compares_three_methods_and_writes_figure_and_replay(tmp_path, capsys):
+    out = tmp_path / "demo"
+    assert main(["--seeds", "1", "--total-steps", "40000", "--jobs", "2", "--out", str(out), "--json"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    rows = json.loads(last)["rows"]
+    assert [row["method"] for row in rows] == ["PPO, 145 actions", "Cardiff", "Cardiff+OPR"]
+    assert all(-400 < row[mode][0] < 0 for row in rows for mode in ("argmax", "sampled"))
+    assert "shortened: 40,000 of the paper's 3,000,000 steps" in (out / "table.md").read_text()
+    assert (out / "replay.txt").read_text().count("reward") == 30
+    assert (out / "curves.svg").read_text().count("<svg") == 1
+
+
+def test_an_unknown_demo_gets_a_suggestion():
+    with pytest.raises(UnknownName, match="did you mean 'cage2'"):
+        main(["cage"])

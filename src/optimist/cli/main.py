@@ -18,10 +18,11 @@ from optimist import __version__
 from optimist.errors import OptimistError, unknown_name
 
 COMMANDS = {
-    "demo": "train PPO and PPO+OPR side by side and show the difference",
+    "demo": "methods side by side in minutes: CAGE Challenge 2, or DeepSea",
     "train": "train from a preset, into a run folder",
     "resume": "go on with a run that was stopped, exactly where it was",
     "evaluate": "play episodes with a run's policy",
+    "export": "write a run's policy for elsewhere: CybORG, ONNX",
     "presets": "list the presets",
     "cage2": "the CAGE Challenge 2 simulator",
     "bench": "measure the speed of each station",
