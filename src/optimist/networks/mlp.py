@@ -23,6 +23,7 @@ class MLP(nn.ModuleList):
             layers = [orthogonal(layer, 2**0.5) for layer in layers[:-1]] + [orthogonal(layers[-1], out_gain)]
         super().__init__(layers)
         self._layers = layers  # as linear layers, for the types' sake
+        self.activation = activation
         self._activation = ACTIVATIONS[activation]
 
     def forward(self, inputs: Tensor) -> Tensor:
