@@ -86,8 +86,7 @@ class GoodEpisodeMemory:
         """`size` transitions with replacement: uniformly, or by priority where an exponent is set."""
         rows, frames = self._stored_steps()
         if self.priority_exponent > 0:
-            weights = self.pools["priorities"][rows] ** self.priority_exponent
-            weights = weights.to(generator.device)
+            weights = self.pools["priorities"][rows].to(generator.device)
             picks = torch.multinomial(weights, size, replacement=True, generator=generator)
         else:
             picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
@@ -117,7 +116,8 @@ class GoodEpisodeMemory:
         """Remember how far the drawn steps' returns exceed their values, for prioritised sampling."""
         if self.priority_exponent > 0:
             # A network that has diverged gives no usable number; its loss says so, and drawing must not fail before.
-            self.pools["priorities"][rows] = priorities.detach().nan_to_num(0.0).clamp(1e-6, 1e12)
+            usable = priorities.detach().nan_to_num(0.0).clamp(1e-6, 1e12)
+            self.pools["priorities"][rows] = usable**self.priority_exponent  # here, not for all of M at each draw
 
     @property
     def num_transitions(self) -> int:
