@@ -1,0 +1,35 @@
+"""Small CAGE-2 runs, one per interface, trained once."""
+
+from dataclasses import replace
+
+import pytest
+
+from optimist.presets import get_preset
+from optimist.training.loop import train
+
+GAMES = 16
+SMALL = {
+    "b_line": ("cage2/cardiff", {"red": "B_line"}),
+    "meander": ("cage2/cardiff-opr", {"red": "Meander"}),
+    "mixed": ("cage2/cardiff-opr", {"red": "mixed", "rules": "competition"}),
+    "plain": ("cage2/ppo", {"red": "Meander"}),
+    "expert": ("cage2/best", {"games": GAMES}),
+}
+
+
+def small(name, **changes):
+    """The preset with few games and two updates."""
+    preset, parameters = SMALL[name]
+    config = get_preset(preset)(**parameters)
+    steps = 2 * GAMES * config.algorithm.rollout_steps
+    return replace(
+        config, env=replace(config.env, num_envs=GAMES), total_steps=steps, tensorboard=False, seed=len(name), **changes
+    )
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for name in SMALL:
+        train(small(name), folder / name, progress=False)
+    return {name: str(folder / name) for name in SMALL}

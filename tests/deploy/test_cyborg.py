@@ -1,0 +1,132 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from optimist.deploy.bundle import bundle
+from optimist.deploy.cyborg import export_cyborg
+from optimist.deploy.defenders import load_defender
+from optimist.envs.cage2.env import CageVectorEnv
+from optimist.errors import ConfigError, RunFolderError
+
+PLAY = """
+import json, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("optimist", "torch", "numba", "gymnasium", "CybORG"):
+            raise ImportError(f"{name} is not there")
+sys.meta_path.insert(0, Blocked())
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from agent import BlueAgent
+observations = np.load(sys.argv[2])  # [games, steps, 52]
+agent = BlueAgent()
+played = []
+for game in observations:
+    agent.set_initial_values(None, game[0])
+    played.append([agent.get_action(list(map(int, row)), None) for row in game])
+    agent.end_episode()
+print(json.dumps(played))
+"""
+
+
+def recorded(defender, red, games=40, horizon=50, seed=5):
+    """Observations [games, horizon, 52] and the defender's actions [games, horizon]."""
+    env = CageVectorEnv(games, red=red, rules="competition", table=defender.table, horizon=horizon + 1)
+    observations, _ = env.reset(seed=seed)
+    defender.reset(games)
+    seen, actions = [], []
+    for _ in range(horizon):
+        seen.append(observations)
+        actions.append(defender.act(observations, greedy=True, generator=np.random.default_rng(0)))
+        observations, *_ = env.step(actions[-1])
+    env.close()
+    return np.stack(seen, 1), np.stack(actions, 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "red"),
+    [
+        (["plain"], "Meander"),
+        (["mixed"], "mixed"),
+        (["b_line", "meander"], "mixed"),
+        (["b_line", "meander"], "Sleep"),
+        (["expert"], "mixed"),
+        (["expert"], "Sleep"),
+    ],
+)
+def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path):
+    paths = [runs[name] for name in names]
+    files = export_cyborg(paths, tmp_path / "agent")
+    assert sorted(file.name for file in files) == ["agent.py", "weights.npz"]
+    observations, actions = recorded(load_defender(paths, "competition"), red)
+    np.save(tmp_path / "seen.npy", observations)
+    command = [sys.executable, "-c", PLAY, str(tmp_path / "agent"), str(tmp_path / "seen.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (np.array(json.loads(done.stdout)) == actions).all()
+    assert len(np.unique(actions)) > 1 or red == "Sleep"
+
+
+def test_the_export_speaks_of_no_package_but_numpy(runs, tmp_path):
+    for name in ("plain", "mixed", "expert"):
+        export_cyborg([runs[name]], tmp_path / name)
+        source = (tmp_path / name / "agent.py").read_text()
+        imports = {
+            line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
+        }
+        assert imports <= {"__future__", "copy", "json", "numpy", "os", "types", "typing"}
+
+
+def test_a_sampling_agent_follows_its_seed(runs, tmp_path, monkeypatch):
+    export_cyborg([runs["mixed"]], tmp_path / "agent")
+    monkeypatch.syspath_prepend(str(tmp_path / "agent"))
+    monkeypatch.delitem(sys.modules, "agent", raising=False)
+    from agent import BlueAgent
+
+    def actions(seed):
+        player = BlueAgent(greedy=False, seed=seed)
+        return [player.get_action(np.zeros(52)) for _ in range(30)]
+
+    assert actions(1) == actions(1)
+    assert actions(1) != actions(2)
+    assert actions(1)[:3] == [51, 116, 55]
+    monkeypatch.delitem(sys.modules, "agent")
+
+
+def test_a_folder_with_content_is_refused_and_left_alone(runs, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="is not empty"):
+        export_cyborg([runs["plain"]], tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(RunFolderError, match="cannot write"):
+        export_cyborg([runs["plain"]], tmp_path / "notes.txt")
+
+
+FACTOR = np.array([2, 3])
+WORD = {"a": 1}
+
+
+def helper(number):
+    return number * FACTOR[1]
+
+
+def rule_to_bundle(number):
+    """Twice removed."""
+    return helper(number) + FACTOR[0]
+
+
+def rule_that_cannot(number):
+    return WORD[number]
+
+
+def test_a_bundle_brings_what_its_functions_use():
+    names = {}
+    exec("import numpy as np\n" + bundle({"rule_to_bundle": rule_to_bundle}), names)
+    assert names["rule_to_bundle"](5) == 17
+    with pytest.raises(ConfigError, match="WORD is dict"):
+        bundle({"rule_that_cannot": rule_that_cannot})
+    with pytest.raises(ConfigError, match="different things called helper"):
+        bundle({"rule_to_bundle": rule_to_bundle, "helper": 3})
