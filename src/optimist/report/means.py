@@ -26,12 +26,13 @@ class Interval(NamedTuple):
 
 
 def quantile_95(degrees: float) -> float:
-    """Of Student's t, two-sided; fractions of a degree interpolated, beyond 30 by the leading correction to 1.96."""
+    """Of Student's t, two-sided; between whole degrees linear in 1/degrees, beyond 30 by an expansion around 1.96."""
     if degrees > len(T_95):
         return 1.959964 + 2.372 / degrees + 2.82 / degrees**2
-    low = max(1, math.floor(degrees))
-    high = min(low + 1, len(T_95))
-    return T_95[low - 1] + (max(degrees, 1.0) - low) * (T_95[high - 1] - T_95[low - 1])
+    degrees = max(degrees, 1.0)
+    low, high = math.floor(degrees), min(math.floor(degrees) + 1, len(T_95))
+    share = 0.0 if low == high else (1 / degrees - 1 / low) / (1 / high - 1 / low)
+    return T_95[low - 1] + share * (T_95[high - 1] - T_95[low - 1])
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

@@ -1,0 +1,82 @@
+import math
+
+import numpy as np
+import pytest
+
+from optimist.envs.cage2.cardiff_defender import CardiffDefender
+from optimist.envs.cage2.defender import PolicyDefender
+from optimist.envs.cage2.reference import reference_cells
+from optimist.envs.cage2.score import HORIZONS, CellScore, Score, leaderboard, play, rank_of, score_defender
+from optimist.envs.cage2.state import REDS
+from optimist.errors import ConfigError, UnknownName
+
+ASLEEP = PolicyDefender(lambda rows: np.eye(1, 145, dtype=np.float32).repeat(len(rows), 0))
+
+
+@pytest.fixture(scope="module")
+def asleep():
+    return score_defender(ASLEEP, rules="final", table="official", episodes=1000, greedy=True)
+
+
+def test_there_are_nine_cells_and_their_sum(asleep):
+    assert [(cell.red, cell.horizon) for cell in asleep.cells] == [(red, h) for red in REDS for h in HORIZONS]
+    assert asleep.total == pytest.approx(sum(cell.mean for cell in asleep.cells))
+
+
+def test_a_sleeping_defender_scores_what_it_scores_in_the_original(asleep):
+    cells = {
+        (cell.red, cell.horizon): cell
+        for cell in reference_cells()
+        if (cell.blue, cell.rules, cell.table, cell.green) == ("sleep", "final", "official", "Sleep")
+    }
+    compared = 0
+    for ours in asleep.cells:
+        cell = cells.get((ours.red, ours.horizon))
+        if cell is not None and cell.std > 0:
+            error = math.sqrt(ours.error**2 + cell.stderr**2)
+            assert abs(ours.mean - cell.mean) < 4 * error
+            compared += 1
+    assert compared >= 3
+    assert asleep.cell("Sleep", 100).mean == 0.0
+
+
+def test_a_seed_fixes_the_score_and_cells_are_different_games():
+    network = np.random.default_rng(0).normal(size=(62, 36)).astype(np.float32)
+    defender = CardiffDefender(lambda rows: rows.astype(np.float32) @ network)
+    keywords = {"rules": "competition", "table": "cardiff", "episodes": 50, "greedy": False}
+    first, again, other = (score_defender(defender, **keywords, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    returns = [
+        play(defender, 50, red="Meander", horizon=30, rules="final", table="cardiff", greedy=True, seed=seed)
+        for seed in (1, 1, 2)
+    ]
+    assert (returns[0] == returns[1]).all()
+    assert (returns[0] != returns[2]).any()
+
+
+def test_intervals_by_hand():
+    cells = (CellScore("B_line", 30, 100, -3.0, 2.0), CellScore("Sleep", 30, 100, 0.0, 0.0))
+    score = Score("final", "official", True, cells)
+    assert score.total == -3.0
+    assert score.half_width == pytest.approx(1.959964 * 0.2)
+    assert score.as_dict()["interval_95"] == pytest.approx([-3.392, -2.608], abs=1e-3)
+
+
+def test_the_leaderboard_is_whole_and_ordered():
+    rows = leaderboard()["rows"]
+    assert [row["place"] for row in rows] == list(range(1, 21))
+    totals = [row["total"] for row in rows]
+    assert totals == sorted(totals, reverse=True)
+    for row in rows[:12]:  # the published totals are sums of cells before rounding
+        assert sum(row["B_line"] + row["Meander"] + row["Sleep"]) == pytest.approx(row["total"], abs=0.03)
+    assert rank_of(-50.0) == 1
+    assert rank_of(-54.6) == 2
+    assert rank_of(-4000.0) == 21
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ConfigError, match="episodes must be at least 1"):
+        score_defender(ASLEEP, rules="final", table="official", episodes=0, greedy=True)
+    with pytest.raises(UnknownName, match="rule set"):
+        score_defender(ASLEEP, rules="finale", table="official", episodes=1, greedy=True)
