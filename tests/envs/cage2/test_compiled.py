@@ -57,16 +57,30 @@ def test_cache_follows_every_rule_file() -> None:
 
 
 def test_bench_reports_all_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench.main(["cage2", "--games", "200", "--seconds", "0.02", "--json"]) == 0
+    quick = ["cage2", "--games", "200", "--seconds", "0.02", "--updates"]
+    assert bench.main([*quick, "0", "--json"]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     raw = result["raw"]
     assert set(raw) == {"plain", "cardiff"}
     assert set(raw["plain"]) == {"B_line", "Meander"}
     assert result["steps_per_second_per_core"] == min(f["one_core"] for f in raw["plain"].values()) > 0
-    assert bench.main(["cage2", "--games", "200", "--seconds", "0.02"]) == 0
+    assert "training" not in result
+    assert bench.main([*quick, "0"]) == 0
     assert "steps per second per core" in capsys.readouterr().out
+
+
+def test_bench_measures_training(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "TRAINED", ("cage2/cardiff-opr",))
+    assert bench.main(["cage2", "--games", "200", "--seconds", "0.02", "--updates", "1", "--json"]) == 0
+    (figures,) = json.loads(capsys.readouterr().out.splitlines()[-1])["training"].values()
+    for threads in ("one_core", "all_cores"):
+        parts = figures[threads]
+        seconds = parts["collect_seconds"] + parts["update_seconds"]
+        assert parts["steps_per_second"] == pytest.approx(19_980 / seconds)
 
 
 def test_bench_refuses_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "cage2", "--games", "0"]) == 2
     assert "at least one game" in capsys.readouterr().err
+    assert main(["bench", "cage2", "--updates", "-1"]) == 2
+    assert "--updates must be at least 0" in capsys.readouterr().err
