@@ -71,6 +71,7 @@ def test_bench_reports_all_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_bench_measures_training(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "TRAINED", ("cage2/cardiff-opr",))
+    monkeypatch.setattr("optimist.envs.cage2.bench.available_cores", lambda: 1)
     assert bench.main(["cage2", "--games", "200", "--seconds", "0.02", "--updates", "1", "--json"]) == 0
     (figures,) = json.loads(capsys.readouterr().out.splitlines()[-1])["training"].values()
     for threads in ("one_core", "all_cores"):
