@@ -1,6 +1,8 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +95,18 @@ def test_a_sampling_agent_follows_its_seed(runs, tmp_path, monkeypatch):
     assert actions(1) == actions(1)
     assert actions(1) != actions(2)
     assert actions(1)[:3] == [51, 116, 55]
+    monkeypatch.delitem(sys.modules, "agent")
+
+
+def test_the_page_s_snippet_runs_as_written(runs, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "envs" / "cage2.md").read_text()
+    snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
+    export_cyborg([runs["b_line"], runs["meander"]], tmp_path / "agent")
+    monkeypatch.syspath_prepend(str(tmp_path / "agent"))
+    monkeypatch.delitem(sys.modules, "agent", raising=False)
+    names = {"observation": np.zeros(52), "action_space": list(range(145))}
+    exec(snippet, names)
+    assert names["action"] == 51
     monkeypatch.delitem(sys.modules, "agent")
 
 

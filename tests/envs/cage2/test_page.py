@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "envs" / "cage2.md").read_text()
 
 
 def test_snippets_run_as_written() -> None:
-    plain, cardiff = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    plain, cardiff, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict = {}
     exec(plain, names)
     assert names["observations"].shape == (4096, 52)
