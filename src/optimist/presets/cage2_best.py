@@ -20,7 +20,7 @@ TRUTH = 253  # entries of the observation with the true state, for the critic
 def best(rules: Rules = "competition", red: Red = "mixed", games: Games = 2048) -> RunConfig:
     """The strongest defender: memory, useful actions, masks, a critic that sees the truth; not told its attacker."""
     return RunConfig(
-        total_steps=100_000_000,
+        total_steps=68_000_000,  # 332 updates; 4 minutes on an H200, four such runs side by side
         matmul_precision="high",
         env=EnvConfig(
             id="optimist/CAGE2Expert-v0",
@@ -36,7 +36,7 @@ def best(rules: Rules = "competition", red: Red = "mixed", games: Games = 2048) 
             minibatch_size=max(3_200, 5 * games),
             learning_rate=1e-3,
             learning_rate_schedule="linear",
-            gamma=0.995,
+            gamma=0.999,
             gae_lambda=0.95,
             entropy_coef=0.06,
             entropy_coef_final=0.0005,

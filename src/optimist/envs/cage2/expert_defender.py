@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,9 +11,6 @@ from optimist.envs.cage2.expert_features import NUM_ACTOR_BITS, NUM_FEATURES
 from optimist.envs.cage2.expert_kernels import look_at_games, take_actions
 from optimist.envs.cage2.expert_memory import EXPERT_MEMORY, FRESH_EXPERT_MEMORY
 from optimist.errors import ShapeMismatch
-
-if TYPE_CHECKING:
-    from optimist.networks.actor_critic import ActorCritic
 
 
 class ExpertDefender:
@@ -53,17 +48,3 @@ def masked_logits(logits: NDArray[np.float32], rows: NDArray[np.int8]) -> NDArra
     """The logits [N, A] with those of forbidden actions at −∞, as the mask in the rows says."""
     allowed = rows[:, NUM_FEATURES : NUM_FEATURES + NUM_EXPERT_ACTIONS] == 1
     return np.where(allowed, logits, np.float32(-np.inf))
-
-
-def policy_logits(policy: ActorCritic) -> Logits:
-    """The actor of a trained policy as a network of a defender; its critic's part of the observation is not needed."""
-    import torch
-
-    device = next(policy.parameters()).device
-
-    @torch.no_grad()
-    def logits(rows: NDArray[np.int8]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = policy.actor(policy.features(torch.from_numpy(rows).to(device))).cpu().numpy()
-        return found
-
-    return logits

@@ -7,7 +7,7 @@ from importlib import import_module
 from optimist.envs.cage2.defender import Defender
 from optimist.errors import unknown_name
 
-LOADERS: dict[str, str] = {}
+LOADERS: dict[str, str] = {"best": "optimist.envs.cage2.agents.best:load"}
 """Name → `module:function`; the function takes the rule set (`final` or `competition`) and returns a Defender."""
 
 
