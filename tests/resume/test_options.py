@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from optimist.config import A2CConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.config import A2CConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
@@ -44,6 +44,17 @@ OTHERS = {
     "KeyDoor": {"env": EnvConfig(id="optimist/KeyDoorTreasure-v0", num_envs=8, kwargs={"height": 3})},
     "CartPole, sync": {"env": EnvConfig(id="CartPole-v1", num_envs=8, vectorization="sync")},
     "Pendulum": {"env": EnvConfig(id="Pendulum-v1", num_envs=8)},
+    "Cardiff": {
+        "env": EnvConfig(
+            id="optimist/CAGE2Cardiff-v0",
+            num_envs=8,
+            kwargs={"red": "mixed", "horizon": 20, "opening": True},
+            truncation="ignored",
+            store_executed=False,
+            group_key="red",
+        ),
+        "algorithm": CardiffPPOConfig(rollout_steps=32),
+    },
     "evaluated": {"evaluate_every": 512, "evaluate_episodes": 3},
 }
 
