@@ -57,11 +57,12 @@ def recorded(defender, red, games=40, horizon=50, seed=5):
         (["b_line", "meander"], "Sleep"),
         (["expert"], "mixed"),
         (["expert"], "Sleep"),
+        (["best"], "mixed"),
     ],
 )
 def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path):
-    paths = [runs[name] for name in names]
-    files = export_cyborg(paths, tmp_path / "agent")
+    paths = [runs.get(name, name) for name in names]
+    files = export_cyborg(paths, tmp_path / "agent", "competition")
     assert sorted(file.name for file in files) == ["agent.py", "weights.npz"]
     observations, actions = recorded(load_defender(paths, "competition"), red)
     np.save(tmp_path / "seen.npy", observations)

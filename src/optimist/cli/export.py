@@ -11,17 +11,19 @@ from optimist.errors import ConfigError, unknown_name
 TARGETS = ("cyborg", "onnx")
 DESCRIPTION = """Write a trained policy for elsewhere.
   cyborg  a folder with weights.npz and agent.py: a blue agent for the original CAGE Challenge 2 that needs numpy only;
-          several runs become experts, chosen after the opening as in `optimist cage2 score`
+          several runs become experts, chosen after the opening as in `optimist cage2 score`; the name of a shipped
+          agent, such as best, works too
   onnx    a folder with policy.onnx, of any run"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Exports, and prints where to."""
     parser = Parser(prog="optimist export", description=DESCRIPTION)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folder(s)")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folder(s), or a shipped agent")
     parser.add_argument(
         "--to", nargs=2, required=True, metavar=("KIND", "DIR"), help="cyborg or onnx, and a new folder"
     )
+    parser.add_argument("--rules", choices=["final", "competition"], default="final", help="of a shipped agent")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
     options = parser.parse_all(list(argv))
     kind, folder = options.to[0], Path(options.to[1])
@@ -30,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     if kind == "cyborg":
         from optimist.deploy.cyborg import export_cyborg
 
-        files = export_cyborg(options.runs, folder)
+        files = export_cyborg(options.runs, folder, options.rules)
     else:
         if len(options.runs) > 1:
             raise ConfigError(f"an ONNX file holds one policy, got {len(options.runs)} runs; export them one by one")

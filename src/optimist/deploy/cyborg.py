@@ -13,28 +13,45 @@ from numpy.typing import NDArray
 from torch import nn
 
 from optimist.deploy.bundle import bundle
-from optimist.deploy.defenders import CARDIFF, PLAIN, TrainedRun, experts_of, load_runs, make_defender
+from optimist.deploy.defenders import CARDIFF, PLAIN, experts_of, load_runs, make_defender
 from optimist.deploy.folder import new_folder
 from optimist.envs.cage2 import expert_features, expert_kernels, expert_memory
+from optimist.envs.cage2.agents import LOADERS, load_agent
+from optimist.envs.cage2.agents.best import ReluNetwork
+from optimist.envs.cage2.expert_defender import ExpertDefender
+from optimist.errors import ConfigError
 
 AGENT, WEIGHTS = "agent.py", "weights.npz"
+Layers = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 RULES_BEGIN, RULES_END = "# rules begin\n", "# rules end\n"
 
 
-def export_cyborg(names: Sequence[str], folder: Path) -> list[Path]:
-    """Writes the agent that `optimist cage2 score` would play; the files."""
+def export_cyborg(names: Sequence[str], folder: Path, rules: str = "final") -> list[Path]:
+    """Writes the agent that `optimist cage2 score` would play under `rules`; the files."""
+    if len(names) == 1 and names[0] in LOADERS:
+        return _export_shipped(names[0], folder, rules)
     runs = load_runs(names)
     make_defender(runs)  # the same checks
-    networks = {"policy": runs[0]} if len(runs) == 1 else experts_of(runs)
+    experts = {"policy": runs[0]} if len(runs) == 1 else experts_of(runs)
+    networks = {name: layers_of(run.agent.policy.actor) for name, run in experts.items()}
     settings: dict[str, Any] = {"activation": runs[0].agent.config.network.activation}
     if runs[0].interface == CARDIFF:
         settings |= {"opening": runs[0].opening, "experts": len(runs) > 1}
-        settings["networks"] = {name: len(layers_of(run)) for name, run in networks.items()}
+        settings["networks"] = {name: len(layers) for name, layers in networks.items()}
         return write_agent(folder, template("cardiff_agent.py"), settings, networks)
-    settings["layers"] = len(layers_of(runs[0]))
+    settings["layers"] = len(networks["policy"])
     if runs[0].interface == PLAIN:
         return write_agent(folder, template("plain_agent.py"), settings, networks)
     return write_agent(folder, with_rules(template("expert_agent.py")), settings, networks)
+
+
+def _export_shipped(name: str, folder: Path, rules: str) -> list[Path]:
+    defender = load_agent(name, rules)
+    if not isinstance(defender, ExpertDefender) or not isinstance(defender.network, ReluNetwork):
+        raise ConfigError(f"'{name}' plays through {type(defender).__name__}, which has no export")
+    layers = defender.network.layers
+    settings = {"activation": "relu", "layers": len(layers)}
+    return write_agent(folder, with_rules(template("expert_agent.py")), settings, {"policy": layers})
 
 
 def template(name: str) -> str:
@@ -57,20 +74,18 @@ def with_rules(source: str) -> str:
     return f"{before}{rules}\n{rest.partition(RULES_END)[2]}"
 
 
-def layers_of(run: TrainedRun) -> list[nn.Linear]:
-    """The linear layers of the run's actor, in order."""
-    return [module for module in run.agent.policy.actor.modules() if isinstance(module, nn.Linear)]
+def layers_of(actor: nn.Module) -> Layers:
+    """Weight [out, in] and bias of the linear layers of an actor, in order."""
+    linear = (module for module in actor.modules() if isinstance(module, nn.Linear))
+    return [(layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in linear]
 
 
-def write_agent(
-    folder: Path, source: str, settings: Mapping[str, Any], networks: Mapping[str, TrainedRun]
-) -> list[Path]:
+def write_agent(folder: Path, source: str, settings: Mapping[str, Any], networks: Mapping[str, Layers]) -> list[Path]:
     """The agent and its weights in a new folder."""
     arrays: dict[str, NDArray[Any]] = {"settings": np.array(json.dumps(settings))}
-    for name, run in networks.items():
-        for number, layer in enumerate(layers_of(run)):
-            arrays[f"{name}.{number}.weight"] = layer.weight.detach().cpu().numpy()
-            arrays[f"{name}.{number}.bias"] = layer.bias.detach().cpu().numpy()
+    for name, layers in networks.items():
+        for number, (weight, bias) in enumerate(layers):
+            arrays |= {f"{name}.{number}.weight": weight, f"{name}.{number}.bias": bias}
     with new_folder(folder):
         (folder / AGENT).write_text(source, encoding="utf-8")
         np.savez(folder / WEIGHTS, **arrays)  # type: ignore[arg-type]
