@@ -136,6 +136,7 @@ class Collector:
             raise NonFiniteLoss(f"{self.config.id} gave a reward that is nan or infinite")
         actions, logp = self._stored_actions(columns, obs)
         terminated, truncated = (torch.from_numpy(c).to(to) for c in (columns.terminated, columns.truncated))
+        terminated = terminated | torch.from_numpy(columns.life_lost).to(to)  # for the learner a lost life is an end
         next_values = torch.cat([values[1:], self.policy.value(torch.from_numpy(self.obs).to(to))[None]])
         dones, bootstraps = terminated | truncated, torch.zeros_like(values)
         if self.config.truncation == "bootstrap" and columns.final_obs:
@@ -188,6 +189,7 @@ class _Columns:
         self.obs = torch.empty((num_steps, *obs.shape), dtype=torch.from_numpy(obs).dtype, device=device)
         self.rewards, self.groups = np.empty(shape, np.float32), np.empty(shape, np.int64)
         self.terminated, self.truncated = np.empty(shape, bool), np.empty(shape, bool)
+        self.life_lost = np.empty(shape, bool)
         self.valid, self.dead = np.ones(shape, bool), False
         self.actions: list[Tensor] = []
         self.logp: list[Tensor] = []
@@ -198,6 +200,7 @@ class _Columns:
     def add(self, t: int, moved: Transition, actions: Tensor, logp: Tensor, values: Tensor) -> None:
         truncated = moved.truncated & ~moved.terminated  # a real end at the time limit is a real end
         self.rewards[t], self.terminated[t], self.truncated[t] = moved.rewards, moved.terminated, truncated
+        self.life_lost[t] = moved.life_lost
         if moved.valid is not None:
             self.valid[t], self.dead = moved.valid, True
         if truncated.any():

@@ -32,6 +32,11 @@ class Transition:
         return self.terminated | self.truncated
 
     @property
+    def life_lost(self) -> NDArray[np.bool_]:
+        """Lives lost (`info["life_lost"]`) in episodes that go on: ends for the learner, not for the game."""
+        return overlaid(np.zeros(len(self.rewards), bool), self.step_infos, "life_lost", ~self.ended)
+
+    @property
     def tells_executed(self) -> bool:
         """Whether an environment says in `info["executed"]` which action it executed."""
         return "executed" in self.step_infos or "executed" in self.final_infos

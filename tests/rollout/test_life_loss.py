@@ -1,0 +1,93 @@
+"""A lost life is an end for the learner and none for the game."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode
+
+from optimist.config import EnvConfig
+from optimist.core.config import OPRConfig
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.rollout.collector import Collector
+from optimist.rollout.stepper import VectorStepper
+from tests.envs.toy import ToyVectorEnv, episode_length, episode_return
+from tests.rollout.counting import CountingPolicy
+
+
+class ToyWithLives(ToyVectorEnv):
+    """The toy; every second step of an episode costs a life. It also says so at ends, where it means nothing."""
+
+    def step(self, actions):
+        before = self.elapsed.copy()
+        obs, rewards, terminated, truncated, infos = super().step(actions)
+        infos["life_lost"] = before % 2 == 1
+        return obs, rewards, terminated, truncated, infos
+
+
+def collect(mode, truncation="bootstrap", rounds=5):
+    envs = ToyWithLives(3, mode)
+    config = EnvConfig(id="Toy", num_envs=3, truncation=truncation)
+    collector = Collector(envs, config, CountingPolicy(), 7, torch.Generator().manual_seed(0))
+    collector.restart(0)
+    return [(collector.collect(), collector.finished) for _ in range(rounds)]
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("truncation", ["bootstrap", "end", "ignored"])
+def test_the_learner_sees_an_end_and_the_game_goes_on(mode, truncation):
+    if mode is AutoresetMode.NEXT_STEP and truncation == "ignored":
+        return  # refused by the collector
+    lost_lives = 0
+    for rollout, _ in collect(mode, truncation):
+        valid = torch.ones_like(rollout.dones) if rollout.valid is None else rollout.valid
+        for t, n in valid.nonzero().tolist():
+            env, episode, step = (int(x) for x in rollout.obs[t, n])
+            end = step == episode_length(env, episode) - 1
+            assert bool(rollout.episode_ends[t, n]) == end
+            if end:
+                continue
+            lost = step % 2 == 1
+            lost_lives += lost
+            assert bool(rollout.dones[t, n]) == lost
+            following = 0.0 if lost else float(1 + 100 * env + 10 * episode + step + 1)
+            assert float(rollout.next_values[t, n]) == following  # nothing is expected behind a lost life
+            assert float(rollout.bootstraps[t, n]) == 0.0
+    assert lost_lives > 10
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_records_and_memory_count_whole_games(mode):
+    opr = OptimisticRegularizer(OPRConfig(percentile=0.0, return_window=1, retention="fifo"))
+    records = []
+    for rollout, finished in collect(mode, rounds=6):
+        opr.observe(rollout)
+        records += finished
+    whole = {round(episode_return(e, i), 3): episode_length(e, i) for e in range(3) for i in range(40)}
+    assert len(records) > 20
+    assert all(whole[round(r.raw_return, 3)] == r.length for r in records)
+    stored = opr.memory.episodes
+    assert [round(e.total_reward, 3) for e in stored] == [round(r.raw_return, 3) for r in records]
+    assert [len(e.rows) for e in stored] == [r.length for r in records]
+    for episode in stored:  # and each knows where the lives ended
+        dones = opr.memory.pools["dones"][episode.rows].bool().tolist()
+        assert dones == [step % 2 == 1 or step == len(dones) - 1 for step in range(len(dones))]
+
+
+def test_environments_that_say_nothing_about_lives_lose_none():
+    stepper = VectorStepper(ToyVectorEnv(3))
+    stepper.reset(0)
+    assert not stepper.step(np.zeros(3, np.int64)).life_lost.any()
+
+
+def test_only_those_who_gave_the_entry_are_believed():
+    class Sparse(ToyVectorEnv):
+        def step(self, actions):
+            *rest, infos = super().step(actions)
+            return *rest, infos | {"life_lost": np.ones(3, bool), "_life_lost": np.array([False, True, False])}
+
+    stepper = VectorStepper(Sparse(3, AutoresetMode.DISABLED))
+    stepper.reset(0)
+    moved = stepper.step(np.zeros(3, np.int64))
+    assert moved.life_lost.tolist() == [False, not moved.ended[1], False]
