@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
+from optimist.envs.atari import register_atari
 from optimist.envs.cage2 import register_cage2
 from optimist.envs.make import can_save_state, make_envs
 
@@ -23,3 +24,4 @@ def register_small() -> None:
 
 register_small()
 register_cage2()
+register_atari()
