@@ -124,6 +124,7 @@ def test_memory_equals_its_model_after_every_episode(added, capacity, places, re
     memory, model = make_both(capacity, places, retention, stack, max_age)
     for update, (length, total_reward, group) in enumerate(added):
         assert memory.expire(update) == model.expire(update)
+        check(memory, model)
         episode = make_episode(length, float(total_reward), label=update, group=group, stack=stack)
         assert memory.add(episode, update) == model.add(episode, update)
         check(memory, model)

@@ -270,6 +270,13 @@ def test_a_phase_every_so_many_steps():
     assert [n > 0 for n in phases(rounds, bc_phase_interval=8, bc_phase_unit="steps")] == [False, True, False, True]
 
 
+def test_steps_of_all_environments_count():
+    opr, losses = regularizer(bc_phase_interval=8, bc_phase_unit="steps", percentile=0.0), []
+    opr.observe(make_steps(torch.ones(2, 4), torch.ones(2, 4)))
+    opr.after_update(TablePolicy(), losses.append)
+    assert losses
+
+
 def test_no_interval_no_phase():
     assert phases([[1.0]] * 3, bc_phase_interval=0) == [0, 0, 0]
 

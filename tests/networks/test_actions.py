@@ -30,6 +30,12 @@ def test_categorical_samples_follow_the_probabilities():
     assert samples[20_000:].float().mean().item() == pytest.approx(0.1, abs=0.01)
 
 
+def test_samples_among_many_follow_the_probabilities():
+    probabilities = torch.tensor([0.05, 0.5, 0.15, 0.3])
+    samples = Categorical(4).sample(probabilities.log().expand(40_000, 4), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(samples.bincount() / 40_000, probabilities, atol=0.01, rtol=0)
+
+
 def test_multi_categorical_is_its_parts_side_by_side():
     head, parts = MultiCategorical([2, 3]), [Categorical(2), Categorical(3)]
     params = torch.randn(5, 5, generator=torch.Generator().manual_seed(1))

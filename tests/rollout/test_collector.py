@@ -89,9 +89,22 @@ def test_every_step_comes_once_with_its_reward_end_and_value(mode, object_final_
     rollouts = [collector.collect() for _ in range(ROUNDS)]
     for env, stream in enumerate(valid_rows(rollouts, *COLUMNS)):
         assert stream == expected_stream(env, len(stream), truncation)
+    assert all(r.dones[~r.valid].all() for r in rollouts if r.valid is not None), "a dead step leads nowhere"
     lost = sum(int((~r.valid).sum()) for r in rollouts if r.valid is not None)
     assert sum(map(len, valid_rows(rollouts, "dones"))) + lost == ROUNDS * NUM_STEPS * NUM_ENVS
     assert (lost > 0) == (mode is AutoresetMode.NEXT_STEP)
+
+
+def test_a_real_end_at_the_time_limit_is_a_real_end():
+    class Both(ToyVectorEnv):
+        def step(self, actions):
+            obs, rewards, terminated, truncated, infos = super().step(actions)
+            return obs, rewards, terminated | truncated, terminated | truncated, infos
+
+    rollout = make_collector(Both(NUM_ENVS)).collect()
+    assert rollout.dones.any()
+    assert not rollout.bootstraps.any()
+    assert not rollout.next_values[rollout.dones].any()
 
 
 def test_an_ignored_time_limit_is_refused_where_a_dead_step_would_lie_in_between():

@@ -114,6 +114,18 @@ def test_a_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config, tmp_pa
     assert (tmp_path / "stopped/final.safetensors").read_bytes() == (tmp_path / "whole/final.safetensors").read_bytes()
 
 
+def test_no_episode_reaches_over_a_restart_of_its_environment(tmp_path):
+    env = EnvConfig(id="CartPole-v1", num_envs=4)
+    config = dataclasses.replace(DEEPSEA, env=env, checkpoint_every=128, opr=OPRConfig(return_window=10_000))
+    with RunDir.create(tmp_path / "run", config) as run_dir:
+        trainer = Trainer(config, run_dir)
+        returns, add = [], trainer.scores.add
+        trainer.scores.add = lambda records: (returns.extend(r.raw_return for r in records), add(records))
+        trainer.run(progress=False)
+    assert len(returns) > 20
+    assert list(trainer.algorithm.anchor.thresholds.window(0).returns) == returns
+
+
 @pytest.mark.parametrize("what", ["reward", "observation"])
 def test_nan_from_the_environment_is_a_named_error_and_loses_nothing(what, tmp_path):
     config = dataclasses.replace(BROKEN, env=dataclasses.replace(BROKEN.env, kwargs={"what": what}))
