@@ -161,6 +161,39 @@ def test_the_gradient_is_clipped_to_its_norm_or_not_at_all():
     assert gradient_norm(None) == pytest.approx(1000.0 * math.sqrt(6), rel=1e-4)
 
 
+def test_a_cloning_phase_teaches_the_policy_and_leaves_the_critic_where_it_is():
+    options = {"bc_coef": 0.0, "shaping_scale": 0.0, "percentile": 0.0, "bc_weights": "uniform", "sampling": "uniform"}
+    opr = OptimisticRegularizer(OPRConfig(**options, bc_phase_interval=1, bc_phase_epochs=2))
+    policy, steps = TableActorCritic(), []
+    learner = PPO(policy, PPOConfig(learning_rate=1e-2, max_grad_norm=None), opr)
+    phase = opr.after_update
+
+    def compared(host, step):
+        # torch's own Adam over single parameters, of which the critic's has no gradient, from where the learner stands
+        twin = [policy.logits.detach().clone().requires_grad_(), policy.values.detach().clone()]
+        state, split = learner.optimizer.state[learner.flat], policy.logits.numel()
+        twin_optimizer = torch.optim.Adam(twin[:1], lr=1e-2, eps=learner.config.adam_eps)
+        moments = {name: state[name][:split].view_as(twin[0]).clone() for name in ("exp_avg", "exp_avg_sq")}
+        twin_optimizer.state[twin[0]] = {"step": state["step"].clone(), **moments}
+        critics_moment = state["exp_avg"][split:].clone()
+
+        def both(loss):
+            step(loss)
+            twin[0].grad = policy.logits.grad.clone()
+            twin_optimizer.step()
+            steps.append(1)
+
+        phase(host, both)
+        torch.testing.assert_close(policy.logits.detach(), twin[0].detach())
+        assert policy.values.equal(twin[1])
+        assert state["exp_avg"][split:].equal(critics_moment)
+
+    opr.after_update = compared
+    for seed in range(3):
+        learner.update(random_rollout(seed))
+    assert len(steps) >= 6
+
+
 def test_adam_has_the_configs_numbers():
     learner = PPO(TableActorCritic(), PPOConfig(learning_rate=0.002, adam_betas=(0.8, 0.99), adam_eps=1e-3))
     group = learner.optimizer.param_groups[0]

@@ -44,7 +44,7 @@ class A2C(ActorCriticLearner):
             terms = self.losses(whole)
             self.step(terms.total)
             means.add(terms)
-        self.anchor.after_update(self.policy, self.step)  # e.g. a BC phase now and then
+        self.anchor.after_update(self.policy, self.step_alone)  # e.g. a BC phase now and then
         return means.result() | self.anchor.metrics()
 
     def losses(self, batch: Batch) -> LossTerms:

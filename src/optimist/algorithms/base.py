@@ -119,6 +119,21 @@ class ActorCriticLearner:
             self.flat.grad.mul_((self._max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
 
+    def step_alone(self, loss: Tensor) -> None:
+        """One step on a loss in which some parameters have no part: these, and their moments, stay as they are.
+
+        Within the flat vector a parameter without a gradient would otherwise go on along its momentum: cloning the
+        policy would move the critic.
+        """
+        moments = self.optimizer.state.get(self.flat, {}).values()
+        kept = [t for t in (self.flat.data, *moments) if isinstance(t, Tensor) and t.shape == self.flat.shape]
+        before = [tensor.clone() for tensor in kept]
+        self.step(loss)
+        gradients = [parameter.grad for parameter in self.policy.parameters() if parameter.grad is not None]
+        untouched = torch.cat([(~gradient.any()).expand(gradient.numel()) for gradient in gradients])
+        for tensor, old in zip(kept, before, strict=True):
+            tensor.copy_(torch.where(untouched, old, tensor))
+
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser, generator and anchor."""
         return {

@@ -56,7 +56,7 @@ class CardiffPPO(ActorCriticLearner):
             terms = self.losses(whole)
             self.step(terms.total)
             means.add(terms)
-        self.anchor.after_update(self.in_rewards, self.step)  # e.g. a BC phase now and then
+        self.anchor.after_update(self.in_rewards, self.step_alone)  # e.g. a BC phase now and then
         return means.result() | self.anchor.metrics()
 
     def losses(self, batch: Batch) -> LossTerms:
