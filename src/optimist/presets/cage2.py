@@ -54,7 +54,7 @@ def ppo(
     horizon: Horizon = 30,
     green: Green = "Sleep",
 ) -> RunConfig:
-    """The same PPO on the challenge's own interface, 52 bits and 145 actions: the paper's failing baseline."""
+    """The same PPO on the challenge's own interface, 52 bits and 145 actions: the paper's baseline."""
     game = {"red": red, "rules": rules, "table": table, "horizon": horizon, "green": green}
     return _config(_env("optimist/CAGE2-v0", game), NO_OPR)
 
