@@ -9,6 +9,8 @@ from optimist.errors import ConfigError, UnknownName
 BAD = [
     (EnvConfig, {"num_envs": 0}, "env.num_envs"),
     (EnvConfig, {"num_envs": 1.5}, "env.num_envs"),
+    (EnvConfig, {"frame_stack": 0}, "env.frame_stack"),
+    (RunConfig, {"final_episodes": -1}, "final_episodes"),
     (EnvConfig, {"truncation": "ends"}, "env.truncation"),
     (EnvConfig, {"vectorization": "synch"}, "env.vectorization"),
     (NetworkConfig, {"hidden": (64, 0)}, "widths"),

@@ -30,11 +30,15 @@ class EnvConfig:
     """Entry of `info` that names an episode's group (opponent, level) for thresholds per group; empty for none."""
     store_executed: bool = True
     """Learn from the action the environment says it executed (`info["executed"]`), not from the one sampled."""
+    frame_stack: int = 1
+    """Frames an image observation is stacked of, newest last (Atari: 4); the memory then stores each frame once."""
 
     def __post_init__(self) -> None:
         check_fields(self, "env.")
         if self.num_envs < 1:
             raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
+        if self.frame_stack < 1:
+            raise ConfigError(f"env.frame_stack must be at least 1, got {self.frame_stack}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +81,9 @@ class PPOConfig:
     epochs: int = 4
     """Passes over each rollout."""
     minibatch_size: int = 256
-    """Fresh rows of one gradient step; the last minibatch of a pass takes what remains."""
+    """Fresh rows of one gradient step."""
+    last_minibatch: Literal["separate", "merged"] = "separate"
+    """What remains of a pass: a smaller minibatch of its own, or more rows for the one before (Tianshou's habit)."""
     learning_rate: float = 2.5e-4
     """Adam's learning rate at the start."""
     learning_rate_schedule: Literal["constant", "linear"] = "constant"
@@ -242,6 +248,8 @@ class RunConfig:
     """Steps between evaluations during training; 0 for none."""
     evaluate_episodes: int = 10
     """Episodes of one evaluation during training."""
+    final_episodes: int = 0
+    """Episodes the final policy plays on fresh seeds when the run is over, for the summary; 0 for none."""
     tensorboard: bool = True
     """Write TensorBoard events where tensorboard is installed."""
     wandb: bool = False
@@ -252,8 +260,9 @@ class RunConfig:
         for name in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.seed < 0 or self.evaluate_every < 0:
-            raise ConfigError(f"seed and evaluate_every must be at least 0, got {self.seed}, {self.evaluate_every}")
+        for name in ("seed", "evaluate_every", "final_episodes"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
         if isinstance(self.algorithm, CardiffPPOConfig) and self.env.truncation == "bootstrap":
             raise ConfigError(
                 "cardiff-ppo standardises its returns and cannot bootstrap: set env.truncation to 'end' or 'ignored'"

@@ -41,6 +41,22 @@ def test_every_row_comes_once_per_epoch_whole_and_in_minibatches_of_the_size(len
         assert part.values_old.equal(numbers * 4)
 
 
+@pytest.mark.parametrize(
+    ("length", "size", "lengths"),
+    [
+        (1000, 256, [256, 256, 488]),
+        (512, 256, [256, 256]),
+        (300, 256, [300]),
+        (200, 256, [200]),
+    ],
+)
+def test_what_remains_of_a_pass_can_join_its_last_minibatch(length, size, lengths):
+    found = list(make_batch(length).minibatches(2, size, torch.Generator().manual_seed(0), merge_last=True))
+    assert [len(part) for part in found] == lengths * 2
+    one_pass = found[: len(lengths)]
+    assert sorted(row for part in one_pass for row in part.actions.tolist()) == list(range(length))
+
+
 def test_the_order_is_the_generators_and_changes_between_epochs():
     def orders(seed):
         found = make_batch(20).minibatches(2, 10, torch.Generator().manual_seed(seed))

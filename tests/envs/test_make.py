@@ -177,7 +177,7 @@ def test_id_like_no_other_gets_advice(asked: str) -> None:
         (EnvConfig(id=DEEPSEA, kwargs={"size": 1}, vectorization="async"), ConfigError, "DeepSea's size must be"),
         (EnvConfig(id=DEEPSEA, kwargs={"sise": 1}), ConfigError, "unexpected keyword argument 'sise'"),
         (EnvConfig(id="FrozenLake-v1", kwargs={"map_name": "9x9"}), ConfigError, "KeyError '9x9'"),
-        (EnvConfig(vectorization="asink"), UnknownName, "no env.vectorization 'asink'; did you mean 'async'?"),
+        (EnvConfig(frame_stack=4), ConfigError, "env.frame_stack is 4 but CartPole-v1 observes Box"),
         (EnvConfig(id="Blackjack-v1"), ConfigError, "Blackjack-v1 observes Tuple"),
     ],
 )

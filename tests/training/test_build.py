@@ -1,5 +1,8 @@
 import dataclasses
+from types import SimpleNamespace
 
+import gymnasium
+import numpy as np
 import pytest
 import torch
 
@@ -11,7 +14,7 @@ from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError
-from optimist.training.build import make_algorithm, make_anchor, make_policy, prepare_torch
+from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch
 
 CONFIG = RunConfig(env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
 
@@ -39,6 +42,18 @@ def test_the_config_names_learner_and_anchor(envs):
     assert isinstance(make_algorithm(CONFIG, policy, NoAnchor()), PPO)
     a2c = dataclasses.replace(CONFIG, algorithm=A2CConfig())
     assert isinstance(make_algorithm(a2c, policy, NoAnchor()), A2C)
+
+
+def test_stacked_frames_are_stored_once_and_counted_once():
+    box = gymnasium.spaces.Box(0, 255, (4, 40, 40), np.uint8)
+    envs = SimpleNamespace(single_observation_space=box, single_action_space=gymnasium.spaces.Discrete(3))
+    opr = OPRConfig(capacity_transitions=1000, capacity_episodes=10, max_episode_steps=100)
+    stacked = dataclasses.replace(CONFIG, opr=opr, env=EnvConfig(num_envs=2, frame_stack=4))
+    plain = dataclasses.replace(CONFIG, opr=opr, env=EnvConfig(num_envs=2))
+    anchor = make_anchor(stacked)
+    assert (anchor.memory.frame_stack, anchor.builder.frame_stack) == (4, 4)
+    assert make_anchor(plain).memory.frame_stack == 1
+    assert opr_bytes(stacked, envs) < 0.3 * opr_bytes(plain, envs)
 
 
 def test_every_random_part_has_a_seed_of_its_own(envs):

@@ -85,6 +85,42 @@ def test_how_often_is_saved_logged_and_evaluated_does_not_change_what_is_learnt(
     assert all(value.equal(weights(run[0])[name]) for name, value in weights(tmp_path / "quiet").items())
 
 
+def test_the_three_statistics_have_names_and_do_not_change_what_is_learnt(run, tmp_path):
+    config = dataclasses.replace(DEEPSEA, evaluate_every=512, evaluate_episodes=20, final_episodes=30)
+    summary = train(config, tmp_path / "run", progress=False)
+    assert summary["last_100_return"] == run[1]["last_100_return"]
+    final = summary["final_evaluation"]
+    assert final["statistic"] == "mean raw return of 30 fresh episodes (sampled actions), final policy"
+    assert final["episodes"] == 30
+    assert final["mean_return"] != evaluate(tmp_path / "run", episodes=30)["mean_return"]  # other seeds
+    evaluations = {
+        line["step"]: line["evaluation/mean_return"]
+        for line in read_metrics(tmp_path / "run/metrics.jsonl")
+        if "evaluation/mean_return" in line
+    }
+    assert list(evaluations) == [512, 1024, 1536, 2048]
+    best = summary["best_evaluation"]
+    assert best["mean_return"] == max(evaluations.values()) == evaluations[best["step"]]
+    assert "biased upwards" in best["statistic"]
+    assert "final_evaluation" not in run[1]
+    assert "best_evaluation" not in run[1]
+
+
+def test_a_run_killed_during_its_final_evaluation_ends_as_if_never_stopped(tmp_path, monkeypatch):
+    config = dataclasses.replace(DEEPSEA, final_episodes=10)
+    whole = train(config, tmp_path / "whole", progress=False)
+
+    def killed(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "_final_evaluation", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "killed", progress=False)
+    assert resume(tmp_path / "killed", progress=False)["final_evaluation"] == whole["final_evaluation"]
+    assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+
+
 def test_a_finished_run_is_left_alone_by_resume(run):
     before = {p: p.read_bytes() for p in run[0].rglob("*") if p.is_file()}
     assert resume(run[0], progress=False) == run[1]

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from optimist.rollout.collector import EpisodeRecord
@@ -66,3 +68,16 @@ def test_restored_scores_go_on_as_the_saved_ones():
         each.add(records([float(i) for i in range(99)], [True] * 99))
     assert other.summary() == scores.summary()
     assert other.metrics() == scores.metrics()
+
+
+def test_the_best_evaluation_is_the_first_of_the_highest_and_survives_a_checkpoint():
+    scores = Scores()
+    for mean_return, step in ((1.0, 10), (3.0, 20), (3.0, 30), (2.0, 40)):
+        scores.add_evaluation(mean_return, step)
+    again = Scores()
+    again.load_state_dict(json.loads(json.dumps(scores.state_dict())))
+    for found in (scores, again):
+        best = found.summary()["best_evaluation"]
+        assert (best["mean_return"], best["step"]) == (3.0, 20)
+    again.load_state_dict(Scores().state_dict())
+    assert "best_evaluation" not in again.summary()

@@ -44,7 +44,8 @@ class PPO(ActorCriticLearner):
         batch = self.anchor.augment(batch, self.policy)  # good transitions join the minibatches
 
         means = MetricMeans()
-        for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator):
+        merge = cfg.last_minibatch == "merged"
+        for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator, merge_last=merge):
             terms = self.losses(minibatch)
             if cfg.target_kl is not None and means.terms and terms.kl > 1.5 * cfg.target_kl:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -49,16 +50,22 @@ class Batch:
         """The entries that belong to this rollout: the only ones in advantage statistics, entropy and KL."""
         return values if self.num_fresh < 0 else values[: self.num_fresh]
 
-    def minibatches(self, epochs: int, size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Every row once per epoch, in random minibatches of `size` (the last takes what remains)."""
+    def minibatches(
+        self, epochs: int, size: int, generator: torch.Generator, *, merge_last: bool = False
+    ) -> Iterator[Batch]:
+        """Every row once per epoch, in random minibatches of `size`; what remains comes last, or joins the last."""
+        begins = list(range(0, len(self), size))
+        if merge_last and len(self) % size and len(begins) > 1:
+            begins.pop()
+        slices = list(pairwise([*begins, len(self)]))
         if size >= len(self):
             shuffled = [self] * epochs  # a full-batch step needs no order
         else:
             orders = (torch.randperm(len(self), generator=generator, device=generator.device) for _ in range(epochs))
             shuffled = (self._rows(order.to(self.logp_old.device)) for order in orders)  # type: ignore[assignment]
         for batch in shuffled:
-            for begin in range(0, len(self), size):
-                minibatch = batch if size >= len(self) else batch._rows(slice(begin, begin + size))
+            for begin, end in slices:
+                minibatch = batch if size >= len(self) else batch._rows(slice(begin, end))
                 yield minibatch if self.joiner is None else self.joiner.join(minibatch)
 
     def _rows(self, index: Tensor | slice) -> Batch:

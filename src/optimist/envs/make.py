@@ -41,6 +41,7 @@ def make_envs(config: EnvConfig, seed: int | None = None) -> AnyVectorEnv:
                 f"{spec.id}'s own vector version does not say how it resets: use env.vectorization = 'sync'"
             )
         check_spaces(spec.id, envs.single_observation_space, envs.single_action_space)
+        check_frame_stack(spec.id, envs.single_observation_space, config.frame_stack)
     except ConfigError:
         envs.close()
         raise
@@ -91,6 +92,20 @@ def check_spaces(env_id: str, observation: spaces.Space[Any], action: spaces.Spa
         case _:
             raise ConfigError(
                 f"{env_id} takes actions {action}; expected Discrete or MultiDiscrete from 0, or a Box [n] of floats"
+            )
+
+
+def check_frame_stack(env_id: str, observation: spaces.Space[Any], frame_stack: int) -> None:
+    """Raise ConfigError unless an observation is a stack of this many images."""
+    match observation:
+        case _ if frame_stack == 1:
+            pass
+        case spaces.Box(shape=(frames, _, _)) if frames == frame_stack:
+            pass
+        case _:
+            raise ConfigError(
+                f"env.frame_stack is {frame_stack} but {env_id} observes {observation}; "
+                f"expected images [{frame_stack}, height, width], or env.frame_stack = 1"
             )
 
 

@@ -36,7 +36,13 @@ def make_anchor(config: RunConfig) -> Anchor:
         return NoAnchor()
     learner = config.algorithm
     seed = derive_seed(config.seed, "opr")
-    return OptimisticRegularizer(config.opr, gamma=learner.gamma, gae_lambda=learner.gae_lambda, seed=seed)
+    return OptimisticRegularizer(
+        config.opr,
+        gamma=learner.gamma,
+        gae_lambda=learner.gae_lambda,
+        seed=seed,
+        frame_stack=config.env.frame_stack,
+    )
 
 
 def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
@@ -47,6 +53,7 @@ def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
         action=_sample_of(envs.single_action_space),
         num_envs=config.env.num_envs,
         rollout_steps=config.algorithm.rollout_steps,
+        frame_stack=config.env.frame_stack,
     )
 
 

@@ -81,6 +81,11 @@ def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0
     agent = load(run)
     fresh = derive_seed(seed, "evaluation")
     played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
+    return {"run": str(run), "seed": seed, **of_final_policy(played, greedy=greedy)}
+
+
+def of_final_policy(played: list[dict[str, Any]], *, greedy: bool) -> dict[str, Any]:
+    """The summary of episodes that a run's last policy played, under the statistic's name."""
     actions = "greedy" if greedy else "sampled"
-    statistic = f"mean raw return of {episodes} fresh episodes ({actions} actions), final policy"
-    return {"run": str(run), "statistic": statistic, "actions": actions, "seed": seed, **summarize(played)}
+    statistic = f"mean raw return of {len(played)} fresh episodes ({actions} actions), final policy"
+    return {"statistic": statistic, "actions": actions, **summarize(played)}

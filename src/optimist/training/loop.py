@@ -22,7 +22,7 @@ from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch
-from optimist.training.evaluate import play, summarize
+from optimist.training.evaluate import of_final_policy, play, summarize
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
 
@@ -92,6 +92,8 @@ class Trainer:
                 self._save_if_due()
                 if interrupted.signal is not None:
                     self._leave(interrupted.signal)
+            if config.final_episodes:
+                display.message(f"final evaluation: {config.final_episodes} fresh episodes")
             summary = self._finish()
         summary["time/seconds"] = time.perf_counter() - started
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
@@ -150,7 +152,9 @@ class Trainer:
         played = play(
             self.policy, self.config.env, episodes, greedy=False, seed=seed, task_seed=self.config.seed
         )  # fmt: skip
-        return {"evaluation/mean_return": summarize(played)["mean_return"]}
+        mean_return = summarize(played)["mean_return"]
+        self.scores.add_evaluation(mean_return, self.step)
+        return {"evaluation/mean_return": mean_return}
 
     def _save_if_due(self) -> None:
         every = self.config.checkpoint_every
@@ -194,7 +198,18 @@ class Trainer:
             "updates": self.update,
             "run": str(self.run_dir.path),
         }
-        return about | self.scores.summary()
+        return about | self.scores.summary() | self._final_evaluation()
+
+    def _final_evaluation(self) -> dict[str, Any]:
+        """Fresh episodes of the last policy, as many as the config asks for."""
+        config = self.config
+        if not config.final_episodes:
+            return {}
+        seed = derive_seed(config.seed, "final")
+        played = play(
+            self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
+        )  # fmt: skip
+        return {"final_evaluation": of_final_policy(played, greedy=False)}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Scores of a run's training episodes: the last 100 returns, and whether the goal was seen and kept."""
+"""Scores of a run: the last 100 training returns, the best evaluation, and whether the goal was seen and kept."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Scores:
         self.episodes = 0
         self.last: deque[tuple[float, int, bool | None]] = deque(maxlen=WINDOW)  # raw return, length, goal
         self.first_goal_step: int | None = None
+        self.best_evaluation: tuple[float, int] | None = None  # mean return, step
 
     def add(self, records: Iterable[EpisodeRecord]) -> None:
         """Take in the episodes that have just finished."""
@@ -29,6 +30,11 @@ class Scores:
             self.last.append((record.raw_return, record.length, record.goal))
             if record.goal and self.first_goal_step is None:
                 self.first_goal_step = record.step
+
+    def add_evaluation(self, mean_return: float, step: int) -> None:
+        """Take in an evaluation during training; of equal ones the first is the best."""
+        if self.best_evaluation is None or mean_return > self.best_evaluation[0]:
+            self.best_evaluation = mean_return, step
 
     def metrics(self) -> dict[str, float]:
         """Means over the last 100 training episodes; nothing before the first has ended."""
@@ -61,6 +67,13 @@ class Scores:
                 "goal_rate": metrics["rollout/goal_rate"],
                 "solved": len(self.last) == WINDOW and metrics["rollout/goal_rate"] >= SOLVED_SHARE,
             }
+        if self.best_evaluation is not None:
+            mean_return, step = self.best_evaluation
+            summary["best_evaluation"] = {
+                "statistic": "highest mean raw return of the evaluations during training; a maximum, biased upwards",
+                "mean_return": mean_return,
+                "step": step,
+            }
         return summary
 
     def state_dict(self) -> dict[str, Any]:
@@ -69,9 +82,12 @@ class Scores:
             "episodes": self.episodes,
             "last": [list(e) for e in self.last],
             "first_goal_step": self.first_goal_step,
+            "best_evaluation": self.best_evaluation and list(self.best_evaluation),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
         self.episodes, self.first_goal_step = state["episodes"], state["first_goal_step"]
         self.last = deque((tuple(e) for e in state["last"]), maxlen=WINDOW)
+        best = state.get("best_evaluation")
+        self.best_evaluation = best and (best[0], best[1])
