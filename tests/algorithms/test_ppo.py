@@ -150,6 +150,16 @@ def test_the_learning_rate_falls_linearly_or_stays():
         assert found == pytest.approx(expected)
 
 
+def test_the_entropy_bonus_moves_linearly_to_its_final_weight_or_stays():
+    for final, expected in ((0.0, [0.4, 0.3, 0.1]), (0.8, [0.4, 0.5, 0.7]), (None, [0.4, 0.4, 0.4])):
+        learner = PPO(TableActorCritic(), PPOConfig(entropy_coef=0.4, entropy_coef_final=final))
+        found = []
+        for progress in (0.0, 0.25, 0.75):
+            metrics = learner.update(random_rollout(0, progress=progress))
+            found.append(-metrics["loss/entropy"] / metrics["policy/entropy"])
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
 def test_the_gradient_is_clipped_to_its_norm_or_not_at_all():
     def gradient_norm(limit):
         policy = TableActorCritic()
