@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 STEPS_UNTIL_IT_WAITS = {
     "Breakout": 0,  # no ball before FIRE
-    "Gopher": 34,  # the farmer is carried off first; FIRE is ignored until about step 32
-    "NameThisGame": 50,  # the diver is pulled up first; FIRE is ignored until about step 45
+    "Gopher": 36,  # FIRE is ignored for the first 32 or so
+    "NameThisGame": 64,  # FIRE is ignored for the first 8 to 60
 }
 """Steps after a lost life at which FIRE is needed. Found by playing on without FIRE after a lost life in each of the
 49: these three then stand still for ever; the others go on, by themselves or at some other move."""

@@ -1,0 +1,201 @@
+"""The traps of Atari back-ends, one by one, on the real emulator."""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from optimist.config import EnvConfig
+from optimist.envs.make import can_save_state, make_envs
+from tests.envs.atari.playing import make, play, random_actions, same
+
+NOOP, FIRE = 0, 1
+
+
+@pytest.fixture(scope="module")
+def breakout():
+    """Two games of Breakout in which nothing is ever pressed: 400 steps, from the reset on."""
+    envs = make(num_envs=2)
+    return envs, play(envs, np.zeros((400, 2), np.int64), seed=3)
+
+
+def test_observations_are_four_grey_frames_oldest_first(breakout):
+    envs, moments = breakout
+    first = moments[0][0]
+    assert (first.shape, first.dtype) == ((2, 4, 84, 84), np.uint8)
+    assert envs.single_observation_space.shape == (4, 84, 84)
+    assert first[:, 3].any(axis=(1, 2)).all()
+    assert not first[:, :3].any()  # there are no frames before the first
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert not can_save_state(envs)
+
+
+def test_a_lost_life_is_told_and_the_game_goes_on(breakout):
+    _, moments = breakout
+    lost, over, lives = np.zeros(2, int), np.zeros(2, int), np.full(2, 5)
+    for before, (obs, _, terminated, truncated, infos) in pairwise(moments):
+        assert not truncated.any()
+        lost += infos["life_lost"]
+        assert not (infos["life_lost"] & terminated).any()
+        for n in range(2):
+            if terminated[n]:
+                assert (lives[n], infos["lives"][n]) == (1, 5)  # the last life, and those of the new game
+                over[n] += 1
+                assert not obs[n, :3].any()
+                assert np.array_equal(infos["final_obs"][n, :3], before[0][n, 1:])
+                assert infos["_final_obs"][n]
+            else:
+                assert lives[n] - infos["lives"][n] == infos["life_lost"][n]
+                assert np.array_equal(obs[n, :3], before[0][n, 1:])  # the same game, one frame on
+        lives = infos["lives"]
+        assert ("final_obs" in infos) == terminated.any()
+    assert (over >= 2).all()
+    assert (lost >= 4 * over).all()  # four of the five lives end nothing
+
+
+def test_lost_lives_can_be_left_to_the_game():
+    envs = make(life_loss_ends=False)
+    envs.reset(seed=3)
+    lives = [5]
+    for _ in range(60):
+        infos = envs.step(np.array([NOOP]))[4]
+        assert "life_lost" not in infos
+        lives.append(int(infos["lives"][0]))
+    assert min(lives) < 5
+
+
+def test_fire_is_pressed_once_after_each_lost_life_and_the_learner_is_told(breakout):
+    _, moments = breakout
+    steps = moments[1:]
+    for (_, _, _, _, before), (_, _, _, _, infos) in pairwise(steps):
+        pressed = infos.get("_executed", np.zeros(2, bool))
+        assert pressed.tolist() == before["life_lost"].tolist()
+        if pressed.any():
+            assert (infos["executed"][pressed] == FIRE).all()
+            assert (infos["executed"][~pressed] == NOOP).all()
+
+
+@pytest.mark.parametrize("game", ["Breakout", "Gopher", "NameThisGame"])
+def test_a_game_that_waits_for_fire_goes_on_with_it_and_never_without(game):
+    steps_to_next_loss = {}
+    for fire in (True, False):
+        envs = make(game, fire_after_life_loss=fire, no_ops=0)
+        envs.reset(seed=0)
+        actions = random_actions(envs, 3000, seed=1)
+        if game == "Breakout":
+            actions[:] = NOOP  # FIRE held down while the life is lost would serve the next ball
+        lives = next(infos["lives"][0] for row in actions if (infos := envs.step(row)[4])["life_lost"][0])
+        waited = 0
+        while waited < 450:  # from here on nobody touches the joystick
+            _, _, terminated, _, infos = envs.step(np.array([NOOP]))
+            waited += 1
+            if terminated[0] or infos["lives"][0] < lives:
+                break
+        steps_to_next_loss[fire] = waited
+    assert steps_to_next_loss[True] < 450
+    assert steps_to_next_loss[False] == 450
+
+
+def test_rewards_are_the_games_own():
+    envs = make("Qbert", num_envs=2)
+    rewards = np.stack([moment[1] for moment in play(envs, random_actions(envs, 250), seed=0)[1:]])
+    assert rewards.dtype == np.float64
+    assert rewards.max() >= 25.0
+
+
+def test_the_time_limit_counts_frames_behind_the_no_ops_and_is_no_end_of_the_game():
+    envs = make("Pong", num_envs=2, max_frames=400)
+    for step, (_, _, terminated, truncated, infos) in enumerate(play(envs, random_actions(envs, 250), seed=0)[1:], 1):
+        assert not terminated.any()
+        assert truncated.tolist() == [step % 100 == 0] * 2
+        assert ("final_obs" in infos) == (step % 100 == 0)
+        # A dead step after each end would shift all later ones.
+
+
+def test_the_first_action_of_a_game_is_played():
+    # After each end the very next action moves the paddle: nothing is swallowed by a reset.
+    up, down = 2, 3
+    frames = {}
+    for action in (up, down):
+        envs = make("Pong", max_frames=40, no_ops=0)
+        moments = play(envs, np.full((25, 1), action), seed=0)
+        ends = [t for t, moment in enumerate(moments[1:], 1) if moment[3].any()]
+        assert ends == [10, 20]
+        frames[action] = [moments[t + 3][0][0, 3] for t in (0, *ends)]
+    assert all(not np.array_equal(a, b) for a, b in zip(frames[up], frames[down], strict=True))
+    for played in frames.values():
+        assert np.array_equal(played[1], played[2])
+
+
+def test_games_start_differently_because_of_no_ops():
+    starts = make("Breakout", num_envs=6).reset(seed=1)[0][:, 3]
+    assert len(np.unique(starts.reshape(6, -1), axis=0)) >= 4
+    starts = make("Breakout", num_envs=3, no_ops=0).reset(seed=1)[0][:, 3]
+    assert len(np.unique(starts.reshape(3, -1), axis=0)) == 1
+
+
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+def test_the_seed_decides_whatever_the_threads_and_whatever_was_played_before(sticky):
+    one, other = make("Seaquest", 2, sticky), make("Seaquest", 2, sticky, threads=2)
+    actions = random_actions(one, 150)
+    play(one, random_actions(one, 57, seed=5), seed=8)  # something else first: a checkpoint restarts in the middle
+    assert same(play(one, actions, seed=4), play(other, actions, seed=4))
+    assert not same(play(one, actions, seed=5), play(other, actions, seed=4))
+
+
+def test_sticky_actions_repeat_what_was_done_before():
+    plain, sticky = make("Breakout", no_ops=0), make("Breakout", sticky=0.25, no_ops=0)
+    actions = random_actions(plain, 60)
+    assert not same(play(plain, actions, seed=4), play(sticky, actions, seed=4))
+    held = np.zeros((60, 1), np.int64)  # repeating the same action changes nothing; FIRE comes long after
+    assert same(play(plain, held[:12], seed=4), play(sticky, held[:12], seed=4))
+
+
+def test_neighbouring_seeds_share_no_game():
+    envs = make("Breakout", num_envs=4)
+    one, other = envs.reset(seed=10)[0], envs.reset(seed=11)[0]
+    # With ALE's own seeds s, s + 1, … three of the four games would be those of the seed before.
+    assert sum(np.array_equal(one[n + 1], other[n]) for n in range(3)) < 3
+
+
+def test_only_the_masked_games_start_anew():
+    envs = make("Breakout", num_envs=2)
+    before = play(envs, random_actions(envs, 30), seed=2)[-1]
+    obs, _ = envs.reset(options={"reset_mask": np.array([False, True])})
+    assert np.array_equal(obs[0], before[0][0])
+    assert not obs[1, :3].any()
+
+
+def test_a_step_may_be_sent_and_received_apart():
+    one, other = make("Breakout", num_envs=2), make("Breakout", num_envs=2)
+    actions = random_actions(one, 20)
+    expected = play(one, actions, seed=1)[1:]
+    other.reset(seed=1)
+    found = []
+    for row in actions:
+        other.send(row)
+        found.append(other.receive())
+    assert same(found, expected)
+
+
+def test_the_screen_shows_the_game_that_is_played():
+    envs = make("Breakout", num_envs=2, render_mode="rgb_array")
+    # The bottom of the screen holds the paddle: where it is on the screen, it is in the observation.
+    for obs, *_ in chain([envs.reset(seed=3)], (envs.step(row) for row in random_actions(envs, 250))):
+        screens = envs.render()
+        for screen, seen in zip(screens, obs[:, 3], strict=True):
+            assert (screen.shape, screen.dtype) == ((210, 160, 3), np.uint8)
+            paddle = (screen[191, 8:152, 0] == 200).nonzero()[0]
+            grey = (seen[76, 5:79] > 60).nonzero()[0]
+            assert abs((np.median(paddle) + 8) * 84 / 160 - (np.median(grey) + 5)) < 2
+    assert not np.array_equal(*screens)
+
+
+def test_the_learner_gets_it_through_its_config():
+    config = EnvConfig(id="optimist/Atari-v0", num_envs=1, kwargs={"game": "Pong", "sticky": 0.25}, frame_stack=4)
+    envs = make_envs(config, seed=0)
+    assert envs.reset(seed=0)[0].shape == (1, 4, 84, 84)
+    envs.close()
