@@ -12,7 +12,8 @@ NUMBERS = st.floats(-10, 10, width=32)
 def test_the_squared_error_by_hand():
     values, returns = torch.tensor([1.0, 2.0]), torch.tensor([0.0, 5.0])
     assert squared_error(values, returns).item() == 5.0  # (1 + 9) / 2
-    assert squared_error(values, returns, torch.tensor([1.0, 0.0])).item() == 0.5
+    assert squared_error(values, returns, torch.tensor([1.0, 0.0])).item() == 1.0  # the second row is as good as absent
+    assert squared_error(values, returns, torch.tensor([1.0, 3.0])).item() == 7.0  # (1 + 3 · 9) / 4
 
 
 def test_the_clipped_squared_error_by_hand():
@@ -20,7 +21,7 @@ def test_the_clipped_squared_error_by_hand():
     # max((1 − 1)², (0.5 − 1)²) = 0.25; max((0.25 − 1)², the same) = 0.5625
     values, old, returns = torch.tensor([1.0, 0.25]), torch.zeros(2), torch.ones(2)
     assert clipped_squared_error(values, old, returns, 0.5).item() == (0.25 + 0.5625) / 2
-    assert clipped_squared_error(values, old, returns, 0.5, torch.tensor([0.0, 1.0])).item() == 0.5625 / 2
+    assert clipped_squared_error(values, old, returns, 0.5, torch.tensor([0.0, 1.0])).item() == 0.5625
 
 
 def test_a_value_clipped_away_from_the_target_gets_no_gradient():
