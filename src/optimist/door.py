@@ -38,7 +38,7 @@ class Agent:
                 f"obs is {list(array.shape)}; expected {list(self.observation_shape)} or a batch of them"
             )
         tensor = torch.as_tensor(array[None] if single else array, device=self.config.device)
-        actions = self.policy.act_greedily(tensor) if greedy else self.policy.act(tensor, self.generator)[0]
+        actions = self.policy.act_greedily(tensor) if greedy else self.policy.act(tensor, self.generator)
         result: NDArray[Any] = actions.cpu().numpy()
         if isinstance(self.action_space, gym.spaces.Box):
             result = np.clip(result, self.action_space.low, self.action_space.high)

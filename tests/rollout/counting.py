@@ -14,9 +14,11 @@ from torch import Tensor
 class CountingPolicy:
     """V(env, episode, step) = 1 + 100·env + 10·episode + step; log π(a) = −1 − a − step/10; actions at random."""
 
-    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        actions = torch.randint(2, (len(obs),), generator=generator)
-        return actions, self.log_prob(obs, actions), self.value(obs)
+    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return torch.randint(2, (len(obs),), generator=generator)
+
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.log_prob(obs, actions), torch.zeros(len(obs)), self.value(obs)
 
     def value(self, obs: Tensor) -> Tensor:
         return 1.0 + obs @ torch.tensor([100.0, 10.0, 1.0])

@@ -246,8 +246,7 @@ def test_sampled_actions_are_stored_if_asked_for():
 def test_executed_actions_of_several_choices_are_stored_too(mode):
     class TwoChoices(CountingPolicy):
         def act(self, obs, generator=None):
-            actions = torch.randint(2, (len(obs), 2), generator=generator)
-            return actions, self.log_prob(obs, actions), self.value(obs)
+            return torch.randint(2, (len(obs), 2), generator=generator)
 
     envs = counters(mode, action_space=gym.spaces.MultiDiscrete([2, 2]))
     collector = make_collector(envs, policy=TwoChoices())

@@ -31,12 +31,9 @@ class ActorCritic(nn.Module):
         self.encoder, self.trunk, self.actor, self.critic, self.head = encoder, trunk, actor, critic, head
 
     @torch.no_grad()
-    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """A sampled action, its log-probability and the value, one each per row."""
-        features = self.features(obs)
-        params = self.actor(features)
-        actions = self.head.sample(params, generator)
-        return actions, self.head.log_prob(params, actions), self.critic(features).squeeze(-1)
+    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A sampled action per row."""
+        return self.head.sample(self.actor(self.features(obs)), generator)
 
     @torch.no_grad()
     def act_greedily(self, obs: Tensor) -> Tensor:

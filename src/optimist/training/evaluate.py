@@ -40,7 +40,7 @@ def play(
     try:
         while any(len(done) < share for done, share in zip(played, shares, strict=True)):
             tensor = torch.from_numpy(obs).to(device)
-            actions = (policy.act_greedily(tensor) if greedy else policy.act(tensor, generator)[0]).cpu().numpy()
+            actions = (policy.act_greedily(tensor) if greedy else policy.act(tensor, generator)).cpu().numpy()
             moved = stepper.step(
                 np.clip(actions, space.low, space.high) if isinstance(space, gym.spaces.Box) else actions
             )

@@ -31,8 +31,10 @@ class RandomPlayer(Module):
         self.num_actions, self.unused = num_actions, Parameter(torch.zeros(1))
 
     def act(self, obs, generator=None):
-        actions = torch.randint(self.num_actions, (len(obs),), generator=generator)
-        return actions, self.log_prob(obs, actions), self.value(obs)
+        return torch.randint(self.num_actions, (len(obs),), generator=generator)
+
+    def evaluate(self, obs, actions):
+        return self.log_prob(obs, actions), torch.zeros(len(obs)), self.value(obs)
 
     def log_prob(self, obs, actions):
         return -1.0 - actions.float() / 10
