@@ -23,7 +23,9 @@ COMMANDS = {
     "resume": "go on with a run that was stopped, exactly where it was",
     "evaluate": "play episodes with a run's policy",
     "export": "write a run's policy for elsewhere: CybORG, ONNX",
+    "watch": "write a film of a run's agent, or of an episode in its memory",
     "presets": "list the presets",
+    "games": "list the Atari games and their published scores",
     "cage2": "the CAGE Challenge 2 simulator",
     "bench": "measure the speed of each station",
 }

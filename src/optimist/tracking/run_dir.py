@@ -134,10 +134,15 @@ class RunDir:
 
         write_whole(self.path / FINAL, write)
 
+    @property
+    def has_final(self) -> bool:
+        """Whether the run has come to its end."""
+        return (self.path / FINAL).exists()
+
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
         """The last policy's weights and the words about it."""
         path = self.path / FINAL
-        if not path.exists():
+        if not self.has_final:
             raise RunFolderError(f"{self.path} has no {FINAL}; the run has not ended: optimist resume {self.path}")
         try:
             with safe_open(path, framework="pt") as file:

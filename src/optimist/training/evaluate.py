@@ -15,6 +15,7 @@ from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.stepper import VectorStepper
+from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
 
 MOST_ENVS = 16
@@ -79,6 +80,7 @@ def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0
     from optimist.door import load
 
     agent = load(run)
+    prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
     played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
     return {"run": str(run), "seed": seed, **of_final_policy(played, greedy=greedy)}

@@ -1,0 +1,143 @@
+"""Looking at a run: one episode of its policy, or one of its good-episode memory, as pictures and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.config import EnvConfig, RunConfig
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.door import Agent
+from optimist.envs.make import AnyVectorEnv, make_envs
+from optimist.errors import ConfigError, RunFolderError
+from optimist.report.film import Picture
+from optimist.rollout.stepper import VectorStepper
+from optimist.tracking.run_dir import RunDir
+from optimist.training.build import make_anchor, make_policy, prepare_torch
+from optimist.training.seeding import derive_seed
+
+FPS = 15.0
+"""Pictures a second where the environment does not say; Atari's 60 frames at 4 a step."""
+
+
+@dataclass
+class Film:
+    """One episode: a picture for each step if it can be drawn, and a line of text in any case."""
+
+    title: str
+    fps: float = FPS
+    pictures: list[Picture] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def film_agent(run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000) -> Film:
+    """One episode of the run's last policy, or of its newest checkpoint while it trains."""
+    agent, which = newest_agent(run)
+    config = agent.config
+    prepare_torch(config)
+    envs, mode = _visible(config.env, config.seed)
+    stepper = VectorStepper(envs)
+    film = Film("", fps=float(envs.metadata.get("render_fps", FPS)))
+    agent.generator.manual_seed(derive_seed(seed, "evaluation"))
+    total, steps, ended = 0.0, 0, False
+    try:
+        obs, _ = stepper.reset(derive_seed(seed, "evaluation"))
+        _show(film, envs, mode)
+        while not ended and steps < max_steps:
+            actions = np.asarray(agent.act(obs, greedy=greedy))
+            moved = stepper.step(actions)
+            obs, total, steps, ended = moved.obs, total + float(moved.rewards[0]), steps + 1, bool(moved.ended[0])
+            film.lines.append(_line(steps, actions[0], float(moved.rewards[0]), total))
+            if not ended:  # what follows an end belongs to the next episode
+                _show(film, envs, mode)
+    finally:
+        envs.close()
+    cut = "" if ended else ", cut off there"
+    film.title = f"{which}, {'greedy' if greedy else 'sampled'} actions: return {total:g} in {steps:,} steps{cut}"
+    return film
+
+
+def film_memory(run: Path, rank: int = 1) -> Film:
+    """The episode of the newest checkpoint's memory with the `rank`-th highest return, 1 for the best."""
+    folder = RunDir.read(run)
+    anchor = make_anchor(replace(folder.config, device="cpu"))
+    if not isinstance(anchor, OptimisticRegularizer):
+        raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
+    step, state = _newest_checkpoint(folder)
+    memory = anchor.memory
+    memory.load_state_dict(state["anchor"]["memory"])
+    if not 1 <= rank <= len(memory.episodes):
+        raise ConfigError(f"the memory of {run} holds {len(memory.episodes)} episodes at step {step:,}, got {rank}")
+    stored = sorted(memory.episodes, key=lambda episode: episode.total_reward, reverse=True)[rank - 1]
+    part = "the end of " if stored.clipped else ""
+    title = f"{part}episode {rank} of {len(memory.episodes)} in the memory at step {step:,}: "
+    film = Film(f"{title}return {stored.total_reward:g}, {len(stored.rows):,} steps")
+    frames = memory.pools["frames"][stored.frames[memory.frame_stack - 1 :]].numpy()
+    if frames.dtype == np.uint8 and memory.frame_stack > 1:
+        film.pictures = list(frames)
+    total = 0.0
+    for t, row in enumerate(stored.rows.tolist(), 1):
+        action, reward = memory.pools["actions"][row].numpy(), float(memory.pools["rewards"][row])
+        total += reward
+        film.lines.append(_line(t, action, reward, total))
+    return film
+
+
+def newest_agent(run: Path) -> tuple[Agent, str]:
+    """The agent a run has now, and in words which one it is."""
+    folder = RunDir.read(run)
+    config = replace(folder.config, device="cpu")
+    if folder.has_final:
+        weights, which = folder.read_final()[0], "final policy"
+    else:
+        step, state = _newest_checkpoint(folder)
+        weights, which = state["policy"], f"policy at step {step:,}"
+    envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
+    try:
+        policy = make_policy(config, envs)
+        policy.load_state_dict(weights)
+        return Agent(policy, config, envs.single_observation_space.shape or (), envs.single_action_space), which
+    finally:
+        envs.close()
+
+
+def _newest_checkpoint(folder: RunDir) -> tuple[int, dict[str, Any]]:
+    """Step and learner's state of the newest checkpoint."""
+    state: Any = folder.load_checkpoint()
+    if state is None:
+        raise RunFolderError(f"{folder.path} has no checkpoint yet; the first comes at {_first(folder.config):,} steps")
+    return state["update"] * folder.config.batch_size, state["algorithm"]
+
+
+def _first(config: RunConfig) -> int:
+    return min(config.checkpoint_every, config.total_steps)
+
+
+def _visible(config: EnvConfig, task_seed: int) -> tuple[AnyVectorEnv, str | None]:
+    """One environment that can be looked at, and how: as pictures, as text, or not at all."""
+    config = replace(config, num_envs=1)
+    envs = make_envs(config, seed=task_seed)
+    modes = envs.metadata.get("render_modes") or ()
+    mode = next((mode for mode in ("rgb_array", "ansi") if mode in modes), None)
+    if mode is None:
+        return envs, None
+    envs.close()
+    return make_envs(replace(config, kwargs={**config.kwargs, "render_mode": mode}), seed=task_seed), mode
+
+
+def _show(film: Film, envs: AnyVectorEnv, mode: str | None) -> None:
+    if mode is None:
+        return
+    rendered: Any = envs.render()
+    if mode == "rgb_array":
+        film.pictures.append(np.asarray(rendered[0], np.uint8))
+    else:
+        film.lines.append(str(rendered[0] if isinstance(rendered, tuple | list) else rendered))
+
+
+def _line(step: int, action: Any, reward: float, total: float) -> str:
+    words = np.array2string(np.asarray(action), precision=3)
+    return f"{step:>6}  action {words:<6}  reward {reward:<10g} so far {total:g}"
