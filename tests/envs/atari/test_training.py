@@ -1,0 +1,116 @@
+"""Short Atari runs from end to end: header, memory, evaluation of whole games, exact resume, film."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from optimist.cli.main import main
+from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.core.config import OPRConfig
+from optimist.tracking.metrics import without_time
+from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.run_dir import RunDir
+from optimist.training.evaluate import play
+from optimist.training.loop import Trainer, resume, train
+from optimist.training.watch import film_memory
+from tests.envs.atari.test_memory import RandomPlayer
+
+ATARI = RunConfig(
+    total_steps=480,
+    # A game every 20 steps, so that the memory fills.
+    env=EnvConfig(
+        id="optimist/Atari-v0",
+        num_envs=2,
+        kwargs={"game": "Breakout", "sticky": 0.25, "threads": 1, "max_frames": 80},
+        clip_rewards=True,
+        frame_stack=4,
+    ),
+    network=NetworkConfig(kind="nature_cnn", cnn_features=32),
+    algorithm=PPOConfig(rollout_steps=24, minibatch_size=24, epochs=1),
+    opr=OPRConfig(capacity_transitions=100, capacity_episodes=20, bc_batch_size=8, max_episode_steps=50),
+    checkpoint_every=96,
+    final_episodes=2,
+    tensorboard=False,
+)
+
+
+def lines(path):
+    return [without_time(line) for line in read_metrics(path / "metrics.jsonl")]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("atari") / "run"
+    return path, train(ATARI, path, progress=False)
+
+
+def test_a_run_fills_its_memory_and_ends_with_whole_games(run):
+    _, summary = run
+    assert summary["env_kwargs"]["sticky"] == 0.25
+    assert summary["final_evaluation"]["episodes"] == 2
+    assert summary["final_evaluation"]["mean_length"] == 20
+    found = lines(run[0])
+    assert found[-1]["opr/memory_episodes"] == 5  # of 20 steps each
+    assert found[-1]["opr/memory_bytes"] < 6_000_000  # single frames: 100 steps in M, 75 of each game in play
+
+
+def test_a_run_stopped_between_checkpoints_goes_on_as_if_it_never_was(run, tmp_path, monkeypatch):
+    update, calls = Trainer._one_update, []
+
+    def stop_twice(self):
+        calls.append(self.update)
+        if len(calls) in (2, 7):
+            raise KeyboardInterrupt
+        return update(self)
+
+    monkeypatch.setattr(Trainer, "_one_update", stop_twice)
+    with pytest.raises(KeyboardInterrupt):
+        train(ATARI, tmp_path / "run", progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        resume(tmp_path / "run", progress=False)
+    summary = resume(tmp_path / "run", progress=False)
+    assert lines(tmp_path / "run") == lines(run[0])
+    assert summary["final_evaluation"] == run[1]["final_evaluation"]
+    assert (tmp_path / "run/final.safetensors").read_bytes() == (run[0] / "final.safetensors").read_bytes()
+
+
+def test_test_games_are_whole_games_with_raw_scores():
+    env = dataclasses.replace(ATARI.env, kwargs={"game": "Breakout", "sticky": 0.0, "threads": 1})
+    torch.manual_seed(0)
+    found = play(RandomPlayer(4), env, 2, greedy=False, seed=1, task_seed=0)
+    assert len(found) == 2
+    assert all(game["length"] > 80 for game in found)  # five lives; the first is over after about 25 steps
+    assert all(float(game["return"]).is_integer() for game in found)
+
+
+def test_the_header_says_how_sticky_the_actions_are(tmp_path, capsys):
+    arguments = ["--game", "Pong", "--sticky", "0.25", "--total-steps", "16", "--env.num-envs", "1"]
+    arguments += ["--algorithm.rollout-steps", "16", "--final-episodes", "0", "--no-tensorboard", "--json"]
+    assert main(["train", "atari/ppo", *arguments, "--out", str(tmp_path / "run")]) == 0
+    assert "PPO on optimist/Atari-v0(game=Pong, sticky=0.25): 16 steps, 1 envs" in capsys.readouterr().err
+
+
+def test_a_wrong_game_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
+    assert main(["train", "atari/ppo", "--game", "Brekout", "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == "optimist: error: no Atari game 'Brekout'; did you mean 'Breakout'?\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_agent_and_its_memory_can_be_watched(run, tmp_path, capsys):
+    out = tmp_path / "agent.gif"
+    assert main(["watch", str(run[0]), "--out", str(out)]) == 0
+    assert "final policy, sampled actions: return " in capsys.readouterr().out
+    with Image.open(out) as film:
+        assert film.size == (320, 420)
+        assert film.n_frames > 5
+    film = film_memory(run[0], 1)
+    assert (len(film.pictures), film.pictures[0].shape) == (20, (84, 84))
+    memory = RunDir.read(run[0]).load_checkpoint()["algorithm"]["anchor"]["memory"]
+    stored = memory["pools"]["frames"].numpy()
+    assert any(np.array_equal(film.pictures[0], frame) for frame in stored)
+    assert not any(np.array_equal(picture, np.zeros((84, 84))) for picture in film.pictures)

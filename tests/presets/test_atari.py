@@ -1,0 +1,56 @@
+import pytest
+
+from optimist.config import NetworkConfig, PPOConfig
+from optimist.core.config import OPRConfig
+from optimist.presets import get_preset
+
+NAMES = ("ppo", "opr", "paper", "fast", "smoke")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_game_and_stickiness_reach_the_environment_by_name(name):
+    config = get_preset(f"atari/{name}")(game="Breakout", sticky=0.25)
+    assert config.env.id == "optimist/Atari-v0"
+    assert config.env.kwargs | {"game": "Breakout", "sticky": 0.25} == config.env.kwargs
+    assert get_preset(f"atari/{name}")().env.kwargs["sticky"] == 0.0
+    assert (config.env.clip_rewards, config.env.frame_stack, config.env.truncation) == (True, 4, "bootstrap")
+    assert config.network.kind == "nature_cnn"
+    assert config.final_episodes > 0
+
+
+def test_ppo_has_cleanrls_settings_and_opr_the_same_with_our_default():
+    ppo, opr = get_preset("atari/ppo")(), get_preset("atari/opr")()
+    assert (ppo.env.num_envs, ppo.total_steps, ppo.batch_size) == (8, 10_000_000, 1024)
+    assert ppo.algorithm == PPOConfig(
+        rollout_steps=128, epochs=4, minibatch_size=256, learning_rate=2.5e-4, learning_rate_schedule="linear",
+        clip_eps=0.1, value_clip=0.1, value_coef=0.25, entropy_coef=0.01, max_grad_norm=0.5, adam_eps=1e-5,
+    )  # fmt: skip
+    assert (opr.algorithm, opr.env, opr.network) == (ppo.algorithm, ppo.env, ppo.network)
+    assert (ppo.opr.enabled, opr.opr) == (False, OPRConfig())
+
+
+def test_paper_has_the_papers_numbers_and_tianshous_where_it_is_silent():
+    config = get_preset("atari/paper")()
+    ppo = config.algorithm
+    assert (config.env.num_envs, ppo.rollout_steps, ppo.epochs) == (10, 100, 4)
+    assert (ppo.minibatch_size, ppo.last_minibatch) == (256, "merged")  # 256 + 256 + 488
+    assert config.total_updates == 10_000
+    assert config.network == NetworkConfig(kind="nature_cnn", initialization="default")
+    assert (config.evaluate_every, config.evaluate_episodes) == (100_000, 10)
+    paper = OPRConfig.paper("atari")
+    changed = {name for name in vars(paper) if getattr(paper, name) != getattr(config.opr, name)}
+    assert changed == {"max_episode_steps"}
+    assert config.opr.max_episode_steps == config.opr.capacity_transitions == 100
+
+
+@pytest.mark.parametrize("name", ["ppo", "opr", "paper", "fast"])
+def test_one_flag_makes_it_fifty_million(name):
+    short, long = get_preset(f"atari/{name}")(), get_preset(f"atari/{name}")(long=True)
+    assert (short.total_steps, long.total_steps) == (10_000_000, 50_000_000)
+    assert short.algorithm == long.algorithm
+
+
+def test_no_game_is_longer_than_the_way_between_two_checkpoints():
+    for name in ("ppo", "opr", "paper", "fast"):  # games restart there, and 27,000 steps are the time limit
+        config = get_preset(f"atari/{name}")()
+        assert config.checkpoint_every / config.env.num_envs > 27_000

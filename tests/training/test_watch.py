@@ -1,0 +1,112 @@
+"""Looking at runs whose environments draw themselves, print themselves, or do neither."""
+
+import dataclasses
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.core.config import OPRConfig
+from optimist.errors import ConfigError, RunFolderError
+from optimist.training.loop import Trainer, train
+from optimist.training.watch import film_agent, film_memory
+
+DEEPSEA = RunConfig(
+    total_steps=256,
+    env=EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 4}),
+    network=NetworkConfig(hidden=(8,)),
+    algorithm=PPOConfig(rollout_steps=16, minibatch_size=64, epochs=1),
+    opr=OPRConfig(bc_batch_size=16),
+    checkpoint_every=128,
+    tensorboard=False,
+)
+
+
+@pytest.fixture(scope="module")
+def deepsea(tmp_path_factory):
+    path = tmp_path_factory.mktemp("watch") / "deepsea"
+    train(DEEPSEA, path, progress=False)
+    return path
+
+
+def test_an_episode_without_pictures_is_lines(deepsea):
+    film = film_agent(deepsea)
+    assert film.pictures == []
+    assert len(film.lines) == 4  # DeepSea-4 takes four moves
+    assert film.title.startswith("final policy, sampled actions: return ")
+    assert film.title.endswith("in 4 steps")
+    assert film_agent(deepsea) == film
+    assert film_agent(deepsea, greedy=True, max_steps=2).title.endswith("in 2 steps, cut off there")
+
+
+def test_the_memory_is_ranked_by_return(deepsea):
+    best, second = film_memory(deepsea, 1), film_memory(deepsea, 2)
+    assert [len(film.lines) for film in (best, second)] == [4, 4]
+    returns = [float(film.title.partition("return ")[2].partition(",")[0]) for film in (best, second)]
+    assert returns == sorted(returns, reverse=True)
+    assert float(best.lines[-1].split()[-1]) == pytest.approx(returns[0])
+    with pytest.raises(ConfigError, match=r"holds \d+ episodes at step 256, got 5000"):
+        film_memory(deepsea, 5000)
+    with pytest.raises(ConfigError, match="got 0"):
+        film_memory(deepsea, 0)
+
+
+def test_a_picture_for_each_step_where_the_environment_draws_itself(tmp_path, capsys):
+    config = dataclasses.replace(DEEPSEA, env=EnvConfig(id="CartPole-v1", num_envs=4), opr=OPRConfig(enabled=False))
+    train(config, tmp_path / "run", progress=False)
+    film = film_agent(tmp_path / "run", max_steps=12)
+    assert len(film.lines) >= 8
+    assert len(film.pictures) in (len(film.lines), len(film.lines) + 1)  # one more if the episode goes on
+    assert film.pictures[0].shape == (400, 600, 3)
+    assert film.fps == 50
+    assert main(["watch", str(tmp_path / "run"), "--steps", "3", "--out", str(tmp_path / "film.gif")]) == 0
+    assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF89a")
+    assert capsys.readouterr().out.splitlines()[-1] == f"written to {tmp_path / 'film.gif'}"
+    assert main(["watch", str(tmp_path / "run"), "--episode", "1"]) == 2
+    assert "was trained without OPR" in capsys.readouterr().err
+
+
+def test_cage_prints_its_tables(tmp_path):
+    config = dataclasses.replace(
+        DEEPSEA, env=EnvConfig(id="optimist/CAGE2-v0", num_envs=8, kwargs={"red": "B_line", "horizon": 8},
+                               truncation="end"),
+    )  # fmt: skip
+    train(config, tmp_path / "run", progress=False)
+    lines = film_agent(tmp_path / "run", max_steps=3).lines
+    assert sum("User3" in line for line in lines) == 4  # a table before each of three steps and after them
+    assert sum("reward" in line for line in lines) == 3
+
+
+def test_a_run_in_progress_shows_its_newest_checkpoint(tmp_path, monkeypatch):
+    update = Trainer._one_update
+
+    def stop(self):
+        if self.update == 1:
+            raise KeyboardInterrupt
+        return update(self)
+
+    monkeypatch.setattr(Trainer, "_one_update", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(DEEPSEA, tmp_path / "run", progress=False)
+    assert film_agent(tmp_path / "run").title.startswith("policy at step 128, sampled")
+    with pytest.raises(KeyboardInterrupt):
+        train(dataclasses.replace(DEEPSEA, checkpoint_every=10_000), tmp_path / "early", progress=False)
+    with pytest.raises(RunFolderError, match="has no checkpoint yet; the first comes at 256 steps"):
+        film_agent(tmp_path / "early")
+
+
+def test_on_the_command_line(deepsea, capsys):
+    assert main(["watch", str(deepsea)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("     1  action ")
+    assert main(["watch", str(deepsea), "--episode", "1"]) == 0
+    assert " in the memory at step 256: return " in capsys.readouterr().out
+    for arguments, message in (
+        (["--out", "x.gif"], "cannot be drawn"),
+        (["--out", "x.avi"], "a film is written as .gif or .mp4, got x.avi"),
+        (["--steps", "0"], "--steps must be at least 1"),
+    ):
+        assert main(["watch", str(deepsea), *arguments]) == 2
+        assert message in capsys.readouterr().err
+    assert sorted(p.name for p in deepsea.glob("*.gif")) == []
