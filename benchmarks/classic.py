@@ -2,8 +2,9 @@
 
     python benchmarks/classic.py --envs CartPole-v1 Acrobot-v1 Pendulum-v1 --seeds 5 --out results/classic
 
-Both sides are measured by the mean raw return of the last 100 training episodes, and their runs alternate in one process, so
-that steps/s can be compared as a ratio. `--ours-only` leaves the rival out. Runs that stand in runs.jsonl are not repeated.
+Both sides are measured by the mean raw return of the last 100 training episodes, and their runs alternate in one
+process, so that steps/s can be compared as a ratio. `--ours-only` leaves the rival out. Runs in runs.jsonl are
+not repeated.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "gae_lambda": 0.9,
     },
 }
-"""What a run changes of the preset's PPO settings: nothing, or a setting in which collecting weighs more."""
+SETTINGS["32x32x4"] = SETTINGS["8x128x4"] | {"num_envs": 32, "rollout_steps": 32}
+"""What a run changes of the preset: nothing; fewer passes, so that collecting weighs more; and more environments."""
 USUAL = {"CartPole-v1": 475.0, "Acrobot-v1": -100.0, "LunarLander-v3": 200.0, "Pendulum-v1": -250.0}
 """Scores commonly called solved, or usual for PPO where an environment has no such mark (Acrobot, Pendulum)."""
 
@@ -62,13 +64,20 @@ def main() -> None:
         if (side, env, setting, seed) in done:
             continue
         config = dataclasses.replace(get_preset("gym/ppo")(env=env), seed=seed, tensorboard=False)
-        config = dataclasses.replace(config, algorithm=dataclasses.replace(config.algorithm, **SETTINGS[setting]))
+        config = changed(config, SETTINGS[setting])
         rows.append({"side": side, "env": env, "setting": setting, "seed": seed, **sides[side](config)})
         print(rows[-1], file=sys.stderr)
         raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
     table = render(rows)
     (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
     print(table)
+
+
+def changed(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
+    """The preset with a setting's changes."""
+    env = dataclasses.replace(config.env, num_envs=changes.get("num_envs", config.env.num_envs))
+    ppo = {name: value for name, value in changes.items() if name != "num_envs"}
+    return dataclasses.replace(config, env=env, algorithm=dataclasses.replace(config.algorithm, **ppo))
 
 
 def run_ours(config: RunConfig) -> dict[str, Any]:

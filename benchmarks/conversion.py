@@ -3,7 +3,8 @@
     python benchmarks/conversion.py --task deepsea --methods ppo opr opr-paper --seeds 32 --out results/deepsea
 
 A method is a preset's name behind the task (`ppo`, `opr`, `opr-paper`, `a2c`, …), optionally with OPR fields changed:
-`opr:bc_coef=1.0,bc_weights=uniform`. Raw data goes to runs.jsonl, one line a run; runs that stand there are not run again.
+`opr:bc_coef=1.0,bc_weights=uniform`. Raw data goes to runs.jsonl, one line a run; runs that stand there are not run
+again.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def render(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
     lines = [
         f"Command: `python {' '.join(sys.argv)}`",
         "",
-        f"{rows[0]['task']}, {rows[0]['steps']:,} steps, {seeds} seeds; intervals: Wilson, 95 %. `goal seen`: some training "
-        "episode reached the goal; `solved`: at least 90 % of the last 100 training episodes did; "
+        f"{rows[0]['task']}, {rows[0]['steps']:,} steps, {seeds} seeds; intervals: Wilson, 95 %. `goal seen`: some "
+        "training episode reached the goal; `solved`: at least 90 % of the last 100 training episodes did; "
         "p: one-sided Fisher test that the goal is seen less often than by PPO.",
         "",
         "| method | goal seen | solved | conversion P(solved given seen) | 95 % interval | p (seen < PPO's) |",
