@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from optimist.config import EnvConfig
 from optimist.envs.make import can_save_state, make_envs
@@ -192,6 +192,11 @@ def test_the_screen_shows_the_game_that_is_played():
             grey = (seen[76, 5:79] > 60).nonzero()[0]
             assert abs((np.median(paddle) + 8) * 84 / 160 - (np.median(grey) + 5)) < 2
     assert not np.array_equal(*screens)
+
+
+def test_other_vector_environments_are_left_alone():
+    make("Pong")
+    assert VectorEnv.metadata == {}  # where ALE would write its autoreset mode, for all environments to inherit
 
 
 def test_the_learner_gets_it_through_its_config():

@@ -67,7 +67,9 @@ def make_emulators(
     """
     rom = find_rom(game)
     height, width = SCREEN if in_color else (84, 84)
-    return import_ale().vector_env.AtariVectorEnv(
+    # ALE writes its autoreset mode into Gymnasium's own metadata, which all vector environments share; ours get theirs.
+    emulators = type("Emulators", (import_ale().vector_env.AtariVectorEnv,), {"metadata": {}})
+    return emulators(
         rom,
         num_envs,
         num_threads=threads,
