@@ -27,12 +27,10 @@ def run(preset: str, seed: int, folder: Any, *, injected: bool) -> dict[str, Any
         script, act = iter(scripted_success(trainer.envs) if injected else []), trainer.policy.act
 
         def follow(obs, generator=None):
-            actions, logp, values = act(obs, generator)
-            action = next(script, None)
+            actions, action = act(obs, generator), next(script, None)
             if action is not None:
                 actions[0] = action
-                logp = trainer.policy.log_prob(obs, actions).detach()
-            return actions, logp, values
+            return actions
 
         trainer.policy.act = follow
         return trainer.run(progress=False)
