@@ -28,26 +28,27 @@ def training_curves(
 ) -> list[Path]:
     """`out`.svg and `out`.png: a line per method (mean over its runs) with the range over runs as a band.
 
-    `zoom` adds an inset with these limits of the vertical axis over the last half of training.
+    `zoom` adds a second panel: the last half of training between these limits of the vertical axis.
     """
     pyplot = _pyplot()
-    figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
-    inset = axes.inset_axes((0.42, 0.12, 0.55, 0.5)) if zoom else None
+    figure, panels = pyplot.subplots(
+        1, 2 if zoom else 1, figsize=(9.5 if zoom else 6.5, 4.6), width_ratios=(3, 2) if zoom else (1,), squeeze=False
+    )
+    axes, *others = panels[0]
     for color, (name, runs) in zip(COLORS, curves.items(), strict=False):
         steps, values = _aligned([read_metrics(run / "metrics.jsonl") for run in runs], metric)
-        for panel in (axes, inset):
-            if panel is not None:
-                panel.plot(steps / 1e6, values.mean(0), color=color, label=f"{name} ({len(runs)} seeds)", linewidth=1.6)
-                panel.fill_between(steps / 1e6, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
-    axes.set(xlabel="environment steps (millions)", ylabel=label, title=title)
-    axes.grid(alpha=0.3)
-    axes.legend(
-        loc="upper left" if zoom is None else "center left", bbox_to_anchor=(0.0, 0.3) if zoom else None, fontsize=8
-    )
-    if inset is not None and zoom is not None:
-        inset.set(ylim=zoom, xlim=(axes.get_xlim()[1] / 2, axes.get_xlim()[1]))
-        inset.grid(alpha=0.3)
-        inset.tick_params(labelsize=7)
+        for panel in (axes, *others):
+            panel.plot(steps / 1e6, values.mean(0), color=color, label=f"{name} ({len(runs)} seeds)", linewidth=1.6)
+            panel.fill_between(steps / 1e6, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
+    for panel in (axes, *others):
+        panel.set(xlabel="environment steps (millions)")
+        panel.grid(alpha=0.3)
+    axes.set(ylabel=label)
+    if zoom:
+        others[0].set(ylim=zoom, xlim=(axes.get_xlim()[1] / 2, axes.get_xlim()[1]), title="the last half, enlarged")
+    figure.suptitle(title, fontsize=11)
+    figure.legend(*axes.get_legend_handles_labels(), loc="lower center", ncols=3, frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     paths = [out.with_suffix(suffix) for suffix in (".svg", ".png")]
     for path in paths:
         figure.savefig(path, dpi=150)
