@@ -35,7 +35,7 @@ PUBLISHED = (
 
 def main(argv: Sequence[str]) -> int:
     """Trains, scores the final policies, prints the comparison, writes figure and replay."""
-    options = demo_parser("cage2", __doc__ or "", seeds=2, total_steps=1_500_000).parse_all(list(argv))
+    options = demo_parser("cage2", __doc__ or "", seeds=3, total_steps=1_500_000).parse_all(list(argv))
     out = demo_folder(options.out)
     jobs = [
         _job(label, preset, seed, options.total_steps, out)
