@@ -79,6 +79,7 @@ def main(argv: list[str] | None = None) -> None:
     raw.write_text("".join(json.dumps(row) + "\n" for row in rows))
     table = render([row for row in rows if tuple(row[key] for key in KEY) in order], args)
     (args.out / "table.md").write_text(table)
+    draw(rows, args.out)
     print(f"{table}\n{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {raw}")
 
 
@@ -172,6 +173,20 @@ def render(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
             if own:
                 lines.append(f"| {method} | {len(own)} | {' | '.join(cells(own, base, reds))} |")
     return "\n".join(lines) + "\n"
+
+
+def draw(rows: list[dict[str, Any]], out: Path) -> None:
+    """Training curves of each attacker and rule set, the last half enlarged beside, as in the paper's figure."""
+    from optimist.report.figures import draw_curves
+
+    for red, rules in sorted({(row["red"], row["rules"]) for row in rows}):
+        here = [row for row in rows if (row["red"], row["rules"]) == (red, rules)]
+        curves = {
+            method: [row["curve"] for row in here if row["method"] == method]
+            for method in dict.fromkeys(row["method"] for row in here)
+        }
+        title = f"CAGE 2, {red}, 30 steps a game, rules {rules}"
+        draw_curves(curves, out / f"curves-{red}-{rules}", title=title, zoom=(-16.0, -2.0))
 
 
 def scores_of(rows: list[dict[str, Any]], rules: str, method: str, reds: list[str]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from optimist.report.figures import _aligned, training_curves
+from optimist.report.figures import _aligned, _curve, training_curves
 
 
 def write_run(folder, returns):
@@ -15,8 +15,8 @@ def write_run(folder, returns):
 
 
 def test_runs_are_compared_where_all_of_them_logged():
-    runs = [[{"step": 1, "x": 2.0}, {"step": 2, "x": 3.0}, {"step": 3}], [{"step": 2, "x": 5.0}, {"step": 3, "x": 7.0}]]
-    steps, values = _aligned(runs, "x")
+    logged = [{"step": 1, "x": 2.0}, {"step": 2, "x": 3.0}, {"step": 3}], [{"step": 2, "x": 5.0}, {"step": 3, "x": 7.0}]
+    steps, values = _aligned([_curve(lines, "x") for lines in logged])
     assert steps.tolist() == [2.0]
     assert np.array_equal(values, [[3.0], [5.0]])
 

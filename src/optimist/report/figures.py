@@ -17,12 +17,26 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 FLOAT = NDArray[np.float64]
 
 
+Curve = Sequence[Sequence[float]]
+"""Points (environment steps, value) of one run."""
+
+
 def training_curves(
-    curves: Mapping[str, Sequence[Path]],
+    runs: Mapping[str, Sequence[Path]], out: Path, *, title: str, zoom: tuple[float, float] | None = None
+) -> list[Path]:
+    """`draw_curves` of the returns that run folders logged."""
+    curves = {
+        name: [_curve(read_metrics(folder / "metrics.jsonl"), "rollout/raw_return") for folder in folders]
+        for name, folders in runs.items()
+    }
+    return draw_curves(curves, out, title=title, zoom=zoom)
+
+
+def draw_curves(
+    curves: Mapping[str, Sequence[Curve]],
     out: Path,
     *,
     title: str,
-    metric: str = "rollout/raw_return",
     label: str = "return, mean of the last 100 training games",
     zoom: tuple[float, float] | None = None,
 ) -> list[Path]:
@@ -36,7 +50,7 @@ def training_curves(
     )
     axes, *others = panels[0]
     for color, (name, runs) in zip(COLORS, curves.items(), strict=False):
-        steps, values = _aligned([read_metrics(run / "metrics.jsonl") for run in runs], metric)
+        steps, values = _aligned(runs)
         for panel in (axes, *others):
             panel.plot(steps / 1e6, values.mean(0), color=color, label=f"{name} ({len(runs)} seeds)", linewidth=1.6)
             panel.fill_between(steps / 1e6, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
@@ -48,7 +62,7 @@ def training_curves(
         others[0].set(ylim=zoom, xlim=(axes.get_xlim()[1] / 2, axes.get_xlim()[1]), title="the last half, enlarged")
     figure.suptitle(title, fontsize=11)
     figure.legend(*axes.get_legend_handles_labels(), loc="lower center", ncols=3, frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.tight_layout(rect=(0, 0.02 + 0.05 * -(-len(curves) // 3), 1, 1))  # room for the legend's rows
     paths = [out.with_suffix(suffix) for suffix in (".svg", ".png")]
     for path in paths:
         figure.savefig(path, dpi=150)
@@ -56,9 +70,13 @@ def training_curves(
     return paths
 
 
-def _aligned(runs: Sequence[list[dict[str, Any]]], metric: str) -> tuple[FLOAT, FLOAT]:
-    """Steps [S] that every run logged, and the metric there, [runs, S]."""
-    found = [{line["step"]: line[metric] for line in run if line.get(metric) is not None} for run in runs]
+def _curve(lines: Sequence[Mapping[str, Any]], metric: str) -> Curve:
+    return [(line["step"], line[metric]) for line in lines if line.get(metric) is not None]
+
+
+def _aligned(runs: Sequence[Curve]) -> tuple[FLOAT, FLOAT]:
+    """Steps [S] at which every run has a point, and the values there, [runs, S]."""
+    found = [{step: value for step, value in run} for run in runs]  # noqa: C416 (points may be lists)
     steps = sorted(set.intersection(*(set(values) for values in found)))
     return np.array(steps, float), np.array([[values[step] for step in steps] for values in found], float)
 
