@@ -42,6 +42,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--total-steps", type=int, default=3_000_000)
     parser.add_argument("--episodes", type=int, default=2_000, help="fresh games of each score")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda: several runs share the GPU")
     parser.add_argument("--out", type=Path, default=Path("results/cage2/claim"))
     return parser.parse_args(argv)
 
@@ -64,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     if todo:
         compile_rules()
     with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool, raw.open("a") as file:
-        futures = [pool.submit(run_one, *job, args.episodes) for job in todo]
+        futures = [pool.submit(run_one, *job, args.episodes, args.device) for job in todo]
         for number, future in enumerate(as_completed(futures), 1):
             row = future.result()
             rows.append(row)
@@ -113,13 +114,15 @@ def make_config(method: str, red: str, rules: str, seed: int, total_steps: int) 
     )
 
 
-def run_one(method: str, red: str, rules: str, seed: int, total_steps: int, episodes: int) -> dict[str, Any]:
+def run_one(
+    method: str, red: str, rules: str, seed: int, total_steps: int, episodes: int, device: str
+) -> dict[str, Any]:
     """One training run and its score, in a process of its own."""
     from optimist.deploy.defenders import load_defender
     from optimist.envs.cage2.score import play
     from optimist.training.loop import train
 
-    config = make_config(method, red, rules, seed, total_steps)
+    config = dataclasses.replace(make_config(method, red, rules, seed, total_steps), device=device)
     row: dict[str, Any] = dict(zip(KEY, (method, red, rules, seed, total_steps), strict=True))
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
@@ -140,6 +143,7 @@ def run_one(method: str, red: str, rules: str, seed: int, total_steps: int, epis
             row[name] = {"mean": round(float(returns.mean()), 4), "std": round(float(returns.std(ddof=1)), 4)}
     return row | {
         "episodes": episodes,
+        "device": device,
         "updates": summary["updates"],
         "last_100_return": round(summary["last_100_return"], 4),
         "seconds": round(summary["time/seconds"], 1),
