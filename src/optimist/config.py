@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from optimist.anchors.config import SILConfig
 from optimist.core.config import OPRConfig, check_fields
 from optimist.errors import ConfigError
 
@@ -32,11 +33,19 @@ class EnvConfig:
     """Learn from the action the environment says it executed (`info["executed"]`), not from the one sampled."""
     frame_stack: int = 1
     """Frames an image observation is stacked of, newest last (Atari: 4); the memory then stores each frame once."""
+    reward_delay: int = 1
+    """Steps over which rewards are held back and then paid at once, the rest at the episode's end; 1 for no delay."""
+    reward_scale: float = 1.0
+    """Factor on the rewards that train; raw rewards, and so scores and admission, are not scaled."""
 
     def __post_init__(self) -> None:
         check_fields(self, "env.")
         if self.num_envs < 1:
             raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
+        if self.reward_delay < 1:
+            raise ConfigError(f"env.reward_delay must be at least 1, got {self.reward_delay}")
+        if not self.reward_scale > 0:
+            raise ConfigError(f"env.reward_scale must be above 0, got {self.reward_scale}")
         if self.frame_stack < 1:
             raise ConfigError(f"env.frame_stack must be at least 1, got {self.frame_stack}")
 
@@ -61,6 +70,8 @@ class NetworkConfig:
     """Last entries of the observation that only the critic sees."""
     action_mask: bool = False
     """Whether the entries before those, one an action, say which actions are allowed (0: never taken)."""
+    normalize_observations: bool = False
+    """Standardise vector observations by a running mean and spread inside the network; memories store raw ones."""
 
     def __post_init__(self) -> None:
         check_fields(self, "network.")
@@ -160,11 +171,72 @@ class A2CConfig:
 
     def __post_init__(self) -> None:
         _check_common(self, "a2c")
-        if not 0.0 <= self.rmsprop_alpha < 1.0 or not self.rmsprop_eps > 0:
-            raise ConfigError(
-                "a2c.rmsprop_alpha must lie in [0, 1) and rmsprop_eps above 0, "
-                f"got {self.rmsprop_alpha}, {self.rmsprop_eps}"
-            )
+        _check_rmsprop(self, "a2c")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ACPERConfig:
+    """Actor-critic with prioritised replay: A2C, and after each update a few on replayed rollouts.
+
+    A reconstruction of the baseline of the SIL paper, of which neither code nor settings are public; the defaults are
+    those of its nearest documented parts, OpenAI's ACER and SIL's buffer.
+    """
+
+    name: Literal["acper"] = "acper"
+    """Which algorithm this is."""
+    rollout_steps: int = 20
+    """T. Steps of each environment between two updates, and of a replayed segment (ACER)."""
+    learning_rate: float = 7e-4
+    """RMSprop's learning rate at the start (ACER)."""
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    """Constant, or falling linearly to 0 over the run."""
+    rmsprop_alpha: float = 0.99
+    """Smoothing of RMSprop's squared gradients (ACER)."""
+    rmsprop_eps: float = 1e-5
+    """RMSprop's ε (ACER)."""
+    gamma: float = 0.99
+    """γ. Discount."""
+    gae_lambda: float = 1.0
+    """λ of the advantages of fresh steps, and of the traces of replayed ones."""
+    value_coef: float = 0.5
+    """c_v. Weight of the squared value error (ACER's q coefficient)."""
+    entropy_coef: float = 0.01
+    """c_ent. Weight of the entropy bonus (ACER)."""
+    max_grad_norm: float | None = 10.0
+    """Global gradient norm is clipped to this; None for no clipping (ACER)."""
+    normalize_advantages: Literal["batch", "off"] = "off"
+    """Standardise the advantages of fresh steps over the batch, or not."""
+    replay_updates: int = 4
+    """Gradient steps on replayed segments after each fresh one (ACER's replay ratio); 0 leaves plain A2C."""
+    replay_segments: int = 16
+    """Segments of T steps drawn for each of them (ACER: one an environment)."""
+    replay_capacity: int = 100_000
+    """Steps kept for replay, the oldest overwritten (SIL's buffer)."""
+    replay_start: int = 10_000
+    """Steps collected before replay begins (ACER)."""
+    importance_cap: float = 10.0
+    """c. Largest importance weight of a replayed step in the policy gradient (ACER)."""
+    trace_cap: float = 1.0
+    """Largest importance weight in the value targets of replayed steps (Retrace)."""
+    priority_exponent: float = 0.6
+    """α of prioritised replay; a segment's priority is its mean absolute advantage (SIL's buffer)."""
+    importance_exponent: float = 0.1
+    """β of prioritised replay's importance weights (SIL's buffer)."""
+
+    def __post_init__(self) -> None:
+        _check_common(self, self.name)
+        _check_rmsprop(self, self.name)
+        if self.rollout_steps < 2 and self.replay_updates > 0:
+            raise ConfigError("acper.rollout_steps must be at least 2: the last state of a segment is its bootstrap")
+        for name in ("replay_segments", "replay_capacity"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"acper.{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("replay_updates", "replay_start", "priority_exponent", "importance_exponent"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"acper.{name} must be at least 0, got {getattr(self, name)}")
+        for name in ("importance_cap", "trace_cap"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"acper.{name} must be above 0, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +283,7 @@ class CardiffPPOConfig:
         return 1.0
 
 
-AlgorithmConfig = PPOConfig | A2CConfig | CardiffPPOConfig
+AlgorithmConfig = PPOConfig | A2CConfig | CardiffPPOConfig | ACPERConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +312,8 @@ class RunConfig:
     """The base learner."""
     opr: OPRConfig = field(default_factory=lambda: OPRConfig(enabled=False))
     """Optimistic Policy Regularization; `enabled = false` gives the plain learner."""
+    sil: SILConfig = field(default_factory=SILConfig)
+    """Self-imitation learning; off unless `enabled`, on its own or together with OPR."""
     checkpoint_every: int = 50_000
     """Steps between checkpoints; environments that cannot save their state restart there (see docs)."""
     log_every: int = 1
@@ -299,4 +373,12 @@ def _check_adam(config: PPOConfig | CardiffPPOConfig, name: str) -> None:
     if not all(0.0 <= beta < 1.0 for beta in config.adam_betas) or not config.adam_eps > 0:
         raise ConfigError(
             f"{name}.adam_betas must lie in [0, 1) and adam_eps above 0, got {config.adam_betas}, {config.adam_eps}"
+        )
+
+
+def _check_rmsprop(config: A2CConfig | ACPERConfig, name: str) -> None:
+    if not 0.0 <= config.rmsprop_alpha < 1.0 or not config.rmsprop_eps > 0:
+        raise ConfigError(
+            f"{name}.rmsprop_alpha must lie in [0, 1) and rmsprop_eps above 0, "
+            f"got {config.rmsprop_alpha}, {config.rmsprop_eps}"
         )
