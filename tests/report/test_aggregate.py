@@ -1,0 +1,177 @@
+"""Aggregates by hand, by property, and against rliable: points exactly, intervals within bootstrap error."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from optimist.errors import ConfigError, ShapeMismatch
+from optimist.report import aggregate
+from optimist.report.aggregate import (
+    bootstrap,
+    bootstrap_improvement,
+    human_normalized,
+    iqm,
+    median,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    sample_efficiency,
+    score_matrix,
+)
+
+MATRICES = arrays(
+    float, st.tuples(st.integers(1, 6), st.integers(1, 7)), elements=st.floats(-5, 20, allow_nan=False, width=32)
+)
+STATISTICS = {
+    "aggregate_iqm": iqm,
+    "aggregate_median": median,
+    "aggregate_mean": aggregate.mean,
+    "aggregate_optimality_gap": optimality_gap,
+}
+
+
+def skewed(runs, games, seed=0):
+    return np.random.default_rng(seed).lognormal(0.0, 0.7, (runs, games))
+
+
+def test_iqm_leaves_out_a_quarter_at_each_end():
+    assert iqm([[0.0, 100.0, 2.0, 4.0]]) == 3.0
+    assert iqm([[1.0, 2.0, 6.0]]) == 3.0  # a quarter of three is less than one: nothing is left out
+
+
+def test_gap_counts_scores_above_the_target_as_the_target():
+    assert optimality_gap([[0.5], [3.0]]) == 0.25
+
+
+def test_human_normalized_is_0_for_random_and_1_for_human():
+    assert human_normalized({"Pong": [-20.7, 14.6]}) == {"Pong": [0.0, 1.0]}
+
+
+def test_profile_is_the_share_strictly_above():
+    assert performance_profile([[1.0, 2.0], [3.0, 4.0]], [0.0, 1.0, 2.5, 4.0]).tolist() == [1.0, 0.75, 0.5, 0.0]
+
+
+def test_improvement_counts_ties_half():
+    assert probability_of_improvement([[1.0], [2.0]], [[1.0], [0.0]]) == (0.5 + 1 + 1 + 1) / 4
+
+
+def test_missing_runs_count_for_nothing():
+    matrix = score_matrix({"Pong": [1.0, 2.0, 3.0], "Breakout": [5.0]})
+    assert np.isnan(matrix).sum() == 2
+    assert aggregate.mean(matrix) == 3.5
+    assert iqm(matrix) == 2.5  # of 1, 2, 3, 5
+    assert performance_profile(matrix, [2.5]) == 0.5
+    interval = bootstrap(matrix, aggregate.mean)
+    assert 3.0 <= interval.low < 3.5 < interval.high <= 4.0  # Breakout's only run is always drawn
+    assert probability_of_improvement(matrix, matrix) == 0.5
+
+
+def test_a_game_without_runs_is_named():
+    with pytest.raises(ConfigError, match="no scores for Breakout"):
+        score_matrix({"Pong": [1.0], "Breakout": []})
+    with pytest.raises(ConfigError, match="no finite score"):
+        iqm([[np.nan, 1.0]])
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ShapeMismatch, match=r"\[R, G\]"):
+        iqm([1.0, 2.0])
+    with pytest.raises(ShapeMismatch, match="same games"):
+        probability_of_improvement([[1.0, 2.0]], [[1.0]])
+    with pytest.raises(ShapeMismatch, match=r"\[S, R, G\]"):
+        sample_efficiency([[1.0, 2.0]])
+
+
+@given(MATRICES)
+def test_statistics_lie_between_the_extremes_and_ignore_the_order_of_runs(scores):
+    for statistic in (iqm, median, aggregate.mean):
+        assert scores.min() - 1e-9 <= statistic(scores) <= scores.max() + 1e-9
+        assert statistic(scores[::-1]) == pytest.approx(statistic(scores))
+
+
+@given(MATRICES, MATRICES)
+def test_improvement_of_one_over_the_other_and_back_add_up_to_1(first, second):
+    games = min(first.shape[1], second.shape[1])
+    first, second = first[:, :games], second[:, :games]
+    forth, back = probability_of_improvement(first, second), probability_of_improvement(second, first)
+    assert forth + back == pytest.approx(1.0)
+
+
+@given(MATRICES)
+def test_interval_contains_nothing_that_no_run_reached(scores):
+    low, high = bootstrap(scores, iqm, reps=50)[1:]
+    assert scores.min() - 1e-9 <= low <= high <= scores.max() + 1e-9
+
+
+def test_small_batches_draw_what_one_batch_draws(monkeypatch):
+    whole = bootstrap(skewed(3, 5), iqm, reps=100)
+    monkeypatch.setattr(aggregate, "CHUNK", 15 * 7)
+    assert bootstrap(skewed(3, 5), iqm, reps=100) == whole
+
+
+def test_interval_covers_the_truth_as_often_as_it_says():
+    generator = np.random.default_rng(1)
+    inside = 0
+    for number in range(200):
+        low, high = bootstrap(generator.normal(1.0, 1.0, (10, 20)), aggregate.mean, reps=300, seed=number)[1:]
+        inside += bool(low <= 1.0 <= high)
+    assert 0.88 <= inside / 200 <= 0.99
+
+
+def test_efficiency_at_one_moment_is_the_statistic_there():
+    curves = np.stack([skewed(4, 6, seed) for seed in range(3)])
+    estimate = sample_efficiency(curves, reps=200)
+    assert estimate.value.tolist() == [pytest.approx(float(iqm(moment))) for moment in curves]
+    assert (estimate.low <= estimate.value).all()
+    assert (estimate.value <= estimate.high).all()
+
+
+class TestAgainstRliable:
+    metrics = pytest.importorskip("rliable.metrics", reason="rliable is a development dependency: pip install rliable")
+
+    @pytest.mark.parametrize("name", STATISTICS)
+    @pytest.mark.parametrize("shape", [(3, 49), (5, 7), (1, 4), (10, 26)])
+    def test_points_are_equal(self, name, shape):
+        scores = skewed(*shape)
+        assert STATISTICS[name](scores) == pytest.approx(float(getattr(self.metrics, name)(scores)), rel=1e-12)
+
+    @given(MATRICES, MATRICES)
+    def test_improvement_is_equal(self, first, second):
+        games = min(first.shape[1], second.shape[1])
+        first, second = first[:, :games], second[:, :games]
+        theirs = self.metrics.probability_of_improvement(first, second)
+        assert probability_of_improvement(first, second) == pytest.approx(float(theirs))
+
+    def test_profiles_are_equal(self):
+        from rliable.library import score_distributions
+
+        scores, levels = skewed(5, 10), np.linspace(0, 4, 21)
+        assert performance_profile(scores, levels) == pytest.approx(score_distributions(scores, levels))
+
+    @pytest.mark.parametrize("name", STATISTICS)
+    def test_intervals_agree_within_bootstrap_error(self, name):
+        from rliable.library import get_interval_estimates
+
+        scores = skewed(5, 12)
+        np.random.seed(0)  # rliable draws from the global generator
+        theirs = get_interval_estimates({"x": scores}, lambda x: np.array([getattr(self.metrics, name)(x)]), reps=2000)
+        ours = bootstrap(scores, STATISTICS[name], reps=20_000)
+        self.agree(ours, theirs[1]["x"][:, 0])
+
+    def test_intervals_of_improvement_agree(self):
+        from rliable.library import get_interval_estimates
+
+        first, second = skewed(5, 6), skewed(4, 6, 1) * 0.8
+        np.random.seed(0)
+        function = lambda x, y: np.array([self.metrics.probability_of_improvement(x, y)])  # noqa: E731
+        theirs = get_interval_estimates({"x": [first, second]}, function, reps=500)
+        self.agree(bootstrap_improvement(first, second, reps=10_000), theirs[1]["x"][:, 0], share=0.15)
+
+    @staticmethod
+    def agree(ours, theirs, share=0.08):
+        """Bounds agree to a small share of the interval's width; the quantiles of 2,000 draws are no better known."""
+        width = ours.high - ours.low
+        assert abs(ours.low - theirs[0]) < share * width
+        assert abs(ours.high - theirs[1]) < share * width
