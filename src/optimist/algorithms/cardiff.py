@@ -105,6 +105,11 @@ class PolicyInRewards(nn.Module):
         """log π_θ(a|s), [B]."""
         return self.policy.log_prob(obs, actions)
 
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s) in units of reward, each [B]."""
+        logp, entropy, values = self.policy.evaluate(obs, actions)
+        return logp, entropy, self.mean + self.scale * values
+
     def value(self, obs: Tensor) -> Tensor:
         """V(s) in units of reward, [B]."""
         return self.mean + self.scale * self.policy.value(obs)

@@ -40,6 +40,12 @@ METRICS: dict[str, Metric] = {
     "opr/shaping_saturated": Metric("share", "of the Δ̃ of fresh steps, those at the bound ± δ (a π_good network)"),
     "opr/bc_coef": Metric("–", "λ_BC of this update"),
     "opr/bc_weight": Metric("–", "mean weight of a cloned step in the last minibatch; near 0 if V expects as much"),
+    "loss/sil": Metric("–", "loss of the last self-imitation step, all coefficients included"),
+    "sil/stored": Metric("episodes", "finished episodes stored for self-imitation in this update"),
+    "sil/transitions": Metric("steps", "past steps that self-imitation can draw"),
+    "sil/advantage": Metric("reward", "sum of (R − V)₊ of the last drawn batch, clipped, over its normaliser"),
+    "sil/better": Metric("share", "of the last drawn batch, the steps with R > V: those that are imitated"),
+    "sil/bytes": Metric("bytes", "memory used by past steps and by the unfinished episodes"),
     "evaluation/mean_return": Metric(
         "reward", "mean raw return of the evaluation episodes during training, sampled actions"
     ),

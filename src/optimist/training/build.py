@@ -13,6 +13,8 @@ from optimist.algorithms.a2c import A2C
 from optimist.algorithms.base import Algorithm
 from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.ppo import PPO
+from optimist.anchors.chain import AnchorChain
+from optimist.anchors.self_imitation import SelfImitation
 from optimist.config import A2CConfig, CardiffPPOConfig, RunConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.footprint import bytes_bound
@@ -31,18 +33,20 @@ def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> ActorCriti
 
 
 def make_anchor(config: RunConfig) -> Anchor:
-    """OPR as the config describes it, or none."""
-    if not config.opr.enabled:
-        return NoAnchor()
-    learner = config.algorithm
-    seed = derive_seed(config.seed, "opr")
-    return OptimisticRegularizer(
-        config.opr,
-        gamma=learner.gamma,
-        gae_lambda=learner.gae_lambda,
-        seed=seed,
-        frame_stack=config.env.frame_stack,
-    )
+    """OPR and self-imitation as the config describes them: one, both or none."""
+    anchors: dict[str, Anchor] = {}
+    learner, stack = config.algorithm, config.env.frame_stack
+    if config.opr.enabled:
+        seed = derive_seed(config.seed, "opr")
+        anchors["opr"] = OptimisticRegularizer(
+            config.opr, gamma=learner.gamma, gae_lambda=learner.gae_lambda, seed=seed, frame_stack=stack
+        )
+    if config.sil.enabled:
+        seed = derive_seed(config.seed, "sil")
+        anchors["sil"] = SelfImitation(config.sil, gamma=learner.gamma, seed=seed, frame_stack=stack)
+    if len(anchors) > 1:
+        return AnchorChain(anchors)
+    return next(iter(anchors.values()), NoAnchor())
 
 
 def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:

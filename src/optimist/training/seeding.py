@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-Stream = Literal["network", "acting", "shuffle", "opr", "envs", "evaluation", "final"]
+Stream = Literal["network", "acting", "shuffle", "opr", "sil", "envs", "evaluation", "final"]
 
 
 def derive_seed(seed: int, stream: Stream, index: int = 0) -> int:
