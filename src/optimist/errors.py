@@ -38,6 +38,14 @@ class RunFolderError(OptimistError):
     """A run folder is in use, not empty, incomplete, or cannot be written."""
 
 
+class FolderInUse(RunFolderError):
+    """Another process holds the folder's lock; it may be free a moment later."""
+
+
+class ClusterError(OptimistError):
+    """A Ray cluster is not there, or does not see what it needs."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """The error for a name that is not known, with the nearest known one as a suggestion."""
     known = sorted(known)

@@ -21,6 +21,8 @@ COMMANDS = {
     "demo": "methods side by side in minutes: CAGE Challenge 2, or DeepSea",
     "train": "train from a preset, into a run folder",
     "resume": "go on with a run that was stopped, exactly where it was",
+    "sweep": "every run a short file describes, on this machine or a Ray cluster",
+    "tune": "search for good settings of a preset",
     "evaluate": "play episodes with a run's policy",
     "export": "write a run's policy for elsewhere: CybORG, ONNX",
     "watch": "write a film of a run's agent, or of an episode in its memory",

@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import ClassVar
 
-from optimist.errors import RunFolderError
+from optimist.errors import FolderInUse
 from optimist.tracking.atomic import disk_errors
 
 LOCK = ".lock"
@@ -26,7 +26,7 @@ class FolderLock:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._handle)
-            raise RunFolderError(
+            raise FolderInUse(
                 f"{folder} is in use by another process; wait for it or choose another --out"
             ) from error
         FolderLock.held.add(self)

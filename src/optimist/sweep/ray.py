@@ -1,0 +1,105 @@
+"""RayExecutor: each run a Ray task with its cores and GPU share, on whichever node has room."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import Any
+
+from optimist.errors import ClusterError, missing_extra
+from optimist.sweep.folder import WorkFolder
+from optimist.sweep.plan import Run
+from optimist.sweep.work import Outcome, execute, make_task
+
+GRACE = 30.0
+HELP = "start one with `ray start --head`, then `ray start --address HOST:6379` on the other machines"
+
+
+class RayExecutor:
+    """Tasks on a cluster that is there already. A lost node's runs come back as failed attempts, to be tried again."""
+
+    def __init__(self, folder: WorkFolder, address: str, jobs: int | None = None) -> None:
+        self.folder, self.jobs = folder, jobs
+        self.ray = connect(address)
+        self._tasks: dict[Any, str] = {}
+        # max_calls: a process of its own for each run; max_retries: the driver decides, and writes it down
+        self._execute = self.ray.remote(max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(execute)
+
+    def start(self, run: Run) -> bool:
+        """Queues the run at the cluster, which starts it when a node has room; `jobs` limits the queue."""
+        if self.jobs is not None and len(self._tasks) >= self.jobs:
+            return False
+        task = self._execute.options(name=run.name, num_cpus=run.cpus, num_gpus=run.gpus)
+        self._tasks[task.remote(make_task(self.folder, run.name, run.config))] = run.name
+        return True
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """The attempts that ended, by themselves or with their node."""
+        if not self._tasks:
+            time.sleep(seconds)
+            return []
+        done, _ = self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
+        return [self._outcome(reference) for reference in done]
+
+    def cancel(self, name: str) -> None:
+        """Asks the run to stop between two updates."""
+        for reference, own in self._tasks.items():
+            if own == name:
+                self.ray.cancel(reference, force=False)
+
+    def close(self) -> None:
+        """Stops all tasks, gives them time for a checkpoint, and leaves the cluster as it was."""
+        try:
+            for reference in self._tasks:
+                self.ray.cancel(reference, force=False)
+            if self._tasks:
+                self.ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=GRACE)
+        finally:
+            self.ray.shutdown()
+
+    def largest_node(self) -> tuple[float, float]:
+        """Most cores and most GPUs that one node has."""
+        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        return (
+            max((node.get("CPU", 0.0) for node in nodes), default=0.0),
+            max((node.get("GPU", 0.0) for node in nodes), default=0.0),
+        )
+
+    def _outcome(self, reference: Any) -> Outcome:
+        name = self._tasks.pop(reference)
+        try:
+            outcome: Outcome = self.ray.get(reference)
+        except (self.ray.exceptions.RayError, KeyboardInterrupt) as error:
+            self.folder.log(name, f"{error}\n")
+            first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
+            return Outcome(name, f"{type(error).__name__}: {first}; see {self.folder.log_path(name)}")
+        return outcome
+
+
+def connect(address: str) -> Any:
+    """The module `ray`, connected to the cluster at `address`, or to the one of this machine with `auto`."""
+    try:
+        import ray
+    except ImportError as error:
+        raise missing_extra("--ray", "ray", "ray") from error
+    if address != "auto":
+        _knock(address)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+        reason = "" if address == "auto" else f" ({str(error).strip().splitlines()[0]})"
+        where = "on this machine" if address == "auto" else f"at {address}"
+        raise ClusterError(f"no Ray cluster {where}{reason}; {HELP}") from error
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Raises where nobody listens; Ray itself would try for a long time."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ClusterError(f"--ray takes auto, HOST:PORT or ray://HOST:PORT, got '{address}'")
+    try:
+        socket.create_connection((host, int(port)), timeout=5.0).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"no Ray cluster at {address} ({error}); {HELP}") from error
