@@ -34,11 +34,12 @@ def published(game: str) -> list[Published]:
     for block, table in reference_scores()["scores"].items():
         for method, column in table["columns"].items():
             if (cell := column.get(game)) is not None:
-                found.append(Published(block, method, *_mean_and_spread(cell)))
+                found.append(Published(block, method, *mean_and_spread(cell)))
     return found
 
 
-def _mean_and_spread(cell: Any) -> tuple[float, float | None]:
+def mean_and_spread(cell: Any) -> tuple[float, float | None]:
+    """A cell of the collection, whatever shape its source gave it: the value, and the deviation if there is one."""
     if not isinstance(cell, dict):
         return float(cell), None
     cell = cell.get("final", cell)  # at the end of training, not the best point of the curve

@@ -1,0 +1,168 @@
+"""Rows of results files (runs.jsonl of the benchmarks) → Run records, and the search for both below folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from optimist.errors import RunFolderError
+from optimist.report import identify
+from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
+from optimist.report.runs import CONFIG, RETURN, Curve, Problem, Run, _curve, read_run, scores_of
+from optimist.report.scores import Score, Statistic, same
+
+ROWS = "runs.jsonl"
+NOT_ENTERED = ("checkpoints", ".git", "__pycache__")
+
+
+def collect(folders: Sequence[Path]) -> tuple[list[Run], list[Problem]]:
+    """Every run below the folders, each seed of a method once, and what could not be used."""
+    runs: list[Run] = []
+    problems: list[Problem] = []
+    seen: set[Path] = set()
+    for folder in folders:
+        if not folder.exists():
+            raise RunFolderError(f"no folder {folder}; give folders with run folders or results files ({ROWS}) below")
+        for path in _files(folder):
+            if path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
+            if path.name == CONFIG:
+                run, found = read_run(path.parent, _shown(path.parent, folder))
+                runs += [run] if run is not None else []
+            else:
+                rows, found = read_rows(path, _shown(path, folder))
+                runs += rows
+            problems += found
+    runs, repeated = _without_repeats(runs)
+    return runs, problems + repeated
+
+
+def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
+    """The runs of a results file; rows of a form nobody knows are counted."""
+    runs, bad, unknown = [], 0, 0
+    try:
+        lines = path.read_bytes().decode(errors="replace").splitlines()
+    except OSError as error:
+        return [], [Problem(name, f"cannot be read: {error.strerror}")]
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            run = _from_row(row, f"{name}:{number}")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            bad += 1
+            continue
+        if run is None:
+            unknown += 1
+        else:
+            runs.append(run)
+    problems = [Problem(name, f"{bad} of {len(lines)} rows are damaged and left out")] if bad else []
+    if unknown:
+        problems.append(Problem(name, f"{unknown} of {len(lines)} rows have a form the report does not read; left out"))
+    return runs, problems
+
+
+def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
+    """A row of conversion.py, cage2_claim.py or classic.py, or a run's summary; None if it is none of these."""
+    if "preset" in row and "env" in row:
+        config = {
+            "preset": row["preset"],
+            "env": {"id": row["env"], "kwargs": row.get("env_kwargs") or {}},
+            "evaluate_episodes": row.get("evaluate_episodes"),
+        }
+        identity = identify.identify(config)
+        sticky = (row.get("env_kwargs") or {}).get("sticky")
+        return _run(name, replace(identity, changes=tuple(row.get("changes") or ())), row, row, sticky=sticky)
+    if "task" in row and "goal_seen" in row:
+        env = {"deepsea": "optimist/DeepSea-v0", "keydoor": "optimist/KeyDoorTreasure-v0"}[row["task"]]
+        kwargs = {"size": row["size"]} if row["task"] == "deepsea" else {}
+        return _run(name, _identity(name_env(env, kwargs), row["task"], row["method"]), row, row)
+    if "red" in row and "rules" in row:
+        env_name = identify.CAGE2, name_cage2(row["red"], row["rules"])
+        run = _run(name, _identity(env_name, "cage2", row["method"]), row, row)
+        return replace(run, scores={**run.scores, **_played(run, row, name)})
+    if "side" in row and "env" in row:
+        ours = row["side"] == "optimist"
+        label = "PPO" if ours else f"PPO of {row['side']}"
+        identity = Identity(*name_env(row["env"], {}), label, (f"setting {row['setting']}",), "gym/ppo" if ours else "")
+        return _run(name, identity, row, row)
+    return None
+
+
+def _identity(env: tuple[str, str], family: str, method: str) -> Identity:
+    base, changes = split_changes(method)
+    return Identity(*env, name_method(f"{family}/{base}"), changes, f"{family}/{base}")
+
+
+def _run(
+    name: str, identity: Identity, row: Mapping[str, Any], summary: Mapping[str, Any], sticky: float | None = None
+) -> Run:
+    budget = int(row.get("total_steps") or row["steps"])
+    curves: dict[str, Curve] = {}
+    if row.get("curve"):
+        curves[RETURN] = _curve([(float(step), float(value)) for step, value in row["curve"]])
+    seed = None if row.get("seed") is None else int(row["seed"])
+    run = Run(
+        name, identity, seed, budget, sticky, True, int(row.get("steps", budget)), {}, curves, {}, summary,
+        source="results file",
+    )  # fmt: skip
+    return replace(run, scores=scores_of(run, summary, name))
+
+
+def _played(run: Run, row: Mapping[str, Any], name: str) -> dict[Statistic, Score]:
+    """The final policy on fresh games, as cage2_claim.py scores it."""
+    found: dict[Statistic, Score] = {}
+    forms: tuple[tuple[Statistic, str], ...] = (("final", "sampled"), ("final-greedy", "argmax"))
+    for statistic, key in forms:
+        if key in row:
+            found[statistic] = Score(
+                value=float(row[key]["mean"]), method=run.method, env=run.env, statistic=statistic, budget=run.budget,
+                seed=run.seed, episodes=row.get("episodes"), source=name,
+            )  # fmt: skip
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    """config.toml of run folders and results files below, in the order of names; links to folders are not followed."""
+    if folder.is_file():
+        return [folder] if folder.name == ROWS else []
+    found = []
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in NOT_ENTERED)
+        found += [Path(root) / name for name in (CONFIG, ROWS) if name in files]
+    return found
+
+
+def _shown(path: Path, folder: Path) -> str:
+    """The path as the reader knows it: the given folder's name and what is below."""
+    return (
+        str(Path(folder.resolve().name) / path.resolve().relative_to(folder.resolve()))
+        if path != folder
+        else (path.resolve().name)
+    )
+
+
+def _without_repeats(runs: list[Run]) -> tuple[list[Run], list[Problem]]:
+    """Each seed of a method on an environment with a budget once: rather a finished run, then the first."""
+    kept: dict[tuple[Any, ...], list[Run]] = {}
+    dropped: dict[str, list[str]] = {}
+    for run in sorted(runs, key=lambda run: not run.finished):
+        others = kept.setdefault((run.identity, run.seed, run.sticky), [])
+        taken = next((other for other in others if same("budget", other.budget, run.budget)), None)
+        if run.seed is not None and taken is not None:
+            dropped.setdefault(taken.name.partition(":")[0], []).append(run.name)
+        else:
+            others.append(run)
+    chosen = {id(run) for others in kept.values() for run in others}
+    problems = [
+        Problem(
+            names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
+            f"same method, environment, budget and seed as in {other}, which is taken instead",
+        )
+        for other, names in dropped.items()
+    ]
+    return [run for run in runs if id(run) in chosen], problems
