@@ -11,29 +11,36 @@ from optimist.core.shapes import require_same_shape
 def gae(
     rewards: Tensor, values: Tensor, next_values: Tensor, ends: Tensor, gamma: float, gae_lambda: float
 ) -> tuple[Tensor, Tensor]:
-    """Generalised advantage estimates and the value targets A + V, each [T, N] (Schulman et al., 2016).
+    """Generalised advantage estimates and the value targets A + V, each [T, ...] (Schulman et al., 2016).
 
     `next_values[t]` is V of the state that follows step t: 0 after a real end, the bootstrap value after a time
     limit, else `values[t + 1]`. `ends[t]` is true where the next row does not continue this one, whatever the reason.
     """
     require_same_shape(rewards=rewards, values=values, next_values=next_values, ends=ends)
     deltas = rewards + gamma * next_values - values
-    carry = (gamma * gae_lambda) * (~ends).to(deltas.dtype)
-    advantages = torch.empty_like(deltas)
-    running = torch.zeros_like(deltas[0])
-    for t in range(len(deltas) - 1, -1, -1):
-        running = deltas[t] + carry[t] * running
-        advantages[t] = running
+    advantages = accumulate_backwards(deltas, (gamma * gae_lambda) * (~ends).to(deltas.dtype))
     return advantages, advantages + values
 
 
 def discounted_returns(rewards: Tensor, ends: Tensor, bootstraps: Tensor, gamma: float) -> Tensor:
     """Rₜ = rₜ + γ Rₜ₊₁ along one episode [L]; at an end, and at its last row, Rₜ = rₜ + γ `bootstraps[t]`."""
     require_same_shape(rewards=rewards, ends=ends, bootstraps=bootstraps)
-    rows = list(zip(rewards.tolist(), ends.tolist(), bootstraps.tolist(), strict=True))
-    following = rows[-1][2]
-    returns = []
-    for reward, end, bootstrap in reversed(rows):
-        following = reward + gamma * (bootstrap if end else following)
-        returns.append(following)
-    return torch.tensor(returns[::-1], dtype=rewards.dtype, device=rewards.device)
+    last = torch.zeros_like(ends)
+    last[-1:] = True
+    ends = ends | last
+    return accumulate_backwards(rewards + gamma * ends * bootstraps, gamma * (~ends).to(rewards.dtype))
+
+
+def accumulate_backwards(terms: Tensor, carry: Tensor) -> Tensor:
+    """xₜ = termsₜ + carryₜ xₜ₊₁ with x = 0 behind the last row, [T, ...].
+
+    Found by doubling: after k rounds every row holds its sum over the next 2ᵏ rows. log₂ T operations on whole
+    tensors instead of T on rows.
+    """
+    length, reach = len(terms), 1
+    sums = terms.clone()
+    while reach < length:
+        sums[:-reach] += carry[: length - reach] * sums[reach:]
+        carry = carry[:-reach] * carry[reach:]  # over twice as many rows
+        reach *= 2
+    return sums
