@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from optimist.algorithms.config import DQNConfig, RainbowConfig, ValueBasedConfig
 from optimist.anchors.config import SILConfig
 from optimist.core.config import OPRConfig, check_fields
 from optimist.errors import ConfigError
@@ -283,7 +284,8 @@ class CardiffPPOConfig:
         return 1.0
 
 
-AlgorithmConfig = PPOConfig | A2CConfig | CardiffPPOConfig | ACPERConfig
+ActorCriticConfig = PPOConfig | A2CConfig | CardiffPPOConfig | ACPERConfig
+AlgorithmConfig = ActorCriticConfig | DQNConfig | RainbowConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,6 +343,18 @@ class RunConfig:
             raise ConfigError(
                 "cardiff-ppo standardises its returns and cannot bootstrap: set env.truncation to 'end' or 'ignored'"
             )
+        if isinstance(self.algorithm, ValueBasedConfig):
+            self._check_value_based()
+
+    def _check_value_based(self) -> None:
+        if self.opr.enabled and self.opr.augment_share > 0:
+            raise ConfigError(
+                "opr.augment_share must be 0 for a value-based learner: all of its rows are replayed ones"
+            )
+        if self.sil.enabled:
+            raise ConfigError("sil needs an actor-critic; value-based learners replay by themselves")
+        if self.network.action_mask or self.network.privileged or self.network.normalize_observations:
+            raise ConfigError("network.action_mask, privileged and normalize_observations need an actor-critic")
 
     @property
     def batch_size(self) -> int:
@@ -353,7 +367,7 @@ class RunConfig:
         return max(1, self.total_steps // self.batch_size)
 
 
-def _check_common(config: AlgorithmConfig, name: str) -> None:
+def _check_common(config: ActorCriticConfig, name: str) -> None:
     check_fields(config, f"{name}.")
     if config.rollout_steps < 1:
         raise ConfigError(f"{name}.rollout_steps must be at least 1, got {config.rollout_steps}")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from optimist.config import RunConfig
 from optimist.envs.make import make_envs
 from optimist.errors import CheckpointError, ShapeMismatch
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.policy import PolicyNetwork
 from optimist.tracking.run_dir import RunDir
 from optimist.training.build import make_policy
 
@@ -23,7 +23,7 @@ class Agent:
     """A trained policy, ready to act on observations as its environment gives them."""
 
     def __init__(
-        self, policy: ActorCritic, config: RunConfig, observation_shape: tuple[int, ...], action_space: gym.Space[Any]
+        self, policy: PolicyNetwork, config: RunConfig, observation_shape: tuple[int, ...], action_space: gym.Space[Any]
     ) -> None:
         self.policy, self.config = policy.eval(), config
         self.observation_shape, self.action_space = observation_shape, action_space

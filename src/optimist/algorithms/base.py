@@ -9,19 +9,23 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from optimist.config import AlgorithmConfig
+from optimist.config import ActorCriticConfig, AlgorithmConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.errors import NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
 from optimist.networks.flat import flatten_parameters
+from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.batch import Rollout
 
 
 class Algorithm(Protocol):
     """A learner: it improves its policy on one rollout at a time."""
 
-    policy: ActorCritic
     anchor: Anchor
+
+    @property
+    def policy(self) -> PolicyNetwork:
+        """What it improves."""
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Improve the policy on one rollout; what there is to log."""
@@ -31,6 +35,9 @@ class Algorithm(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
+
+    def forget_unfinished(self) -> None:
+        """Episodes in play were cut off: their environments have been restarted."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +98,12 @@ class MetricMeans:
         return means
 
 
-class ActorCriticLearner:
-    """What the actor-critic learners have in common: a policy, its optimiser, a generator for shuffling, an anchor."""
+class Learner:
+    """What all learners have in common: a policy, its optimiser, a generator for shuffling, an anchor."""
 
     optimizer: torch.optim.Optimizer
 
-    def __init__(self, policy: ActorCritic, config: AlgorithmConfig, anchor: Anchor | None, seed: int) -> None:
+    def __init__(self, policy: PolicyNetwork, config: AlgorithmConfig, anchor: Anchor | None, seed: int) -> None:
         self.policy, self.anchor = policy, anchor or NoAnchor()
         self.flat = flatten_parameters(policy)
         self.generator = torch.Generator().manual_seed(seed)
@@ -149,3 +156,16 @@ class ActorCriticLearner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
         self.anchor.load_state_dict(state["anchor"], self.policy)
+
+    def forget_unfinished(self) -> None:
+        """Episodes in play were cut off: their environments have been restarted."""
+        self.anchor.forget_unfinished()
+
+
+class ActorCriticLearner(Learner):
+    """A learner whose policy has an actor and a critic."""
+
+    policy: ActorCritic
+
+    def __init__(self, policy: ActorCritic, config: ActorCriticConfig, anchor: Anchor | None, seed: int) -> None:
+        super().__init__(policy, config, anchor, seed)

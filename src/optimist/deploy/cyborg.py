@@ -20,6 +20,7 @@ from optimist.envs.cage2.agents import LOADERS, load_agent
 from optimist.envs.cage2.agents.best import ReluNetwork
 from optimist.envs.cage2.expert_defender import ExpertDefender
 from optimist.errors import ConfigError
+from optimist.networks.actor_critic import as_actor_critic
 
 AGENT, WEIGHTS = "agent.py", "weights.npz"
 Layers = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
@@ -33,7 +34,8 @@ def export_cyborg(names: Sequence[str], folder: Path, rules: str = "final") -> l
     runs = load_runs(names)
     make_defender(runs)  # the same checks
     experts = {"policy": runs[0]} if len(runs) == 1 else experts_of(runs)
-    networks = {name: layers_of(run.agent.policy.actor) for name, run in experts.items()}
+    policies = {name: as_actor_critic(run.agent.policy, "the CybORG export") for name, run in experts.items()}
+    networks = {name: layers_of(policy.actor) for name, policy in policies.items()}
     settings: dict[str, Any] = {"activation": runs[0].agent.config.network.activation}
     if runs[0].interface == CARDIFF:
         settings |= {"opening": runs[0].opening, "experts": len(runs) > 1}

@@ -18,7 +18,7 @@ from optimist.envs.cage2.defender import Defender, Logits, PolicyDefender
 from optimist.envs.cage2.expert_defender import ExpertDefender
 from optimist.envs.cage2.state import REDS
 from optimist.errors import ConfigError, unknown_name
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.policy import PolicyNetwork
 
 PLAIN, CARDIFF, EXPERT = "optimist/CAGE2-v0", "optimist/CAGE2Cardiff-v0", "optimist/CAGE2Expert-v0"
 
@@ -128,13 +128,13 @@ def experts_of(runs: Sequence[TrainedRun]) -> dict[str, TrainedRun]:
     return experts
 
 
-def policy_logits(policy: ActorCritic) -> Logits:
-    """The actor of a trained policy as a defender's network."""
+def policy_logits(policy: PolicyNetwork) -> Logits:
+    """What a trained policy says about each action, as a defender's network."""
     device = next(policy.parameters()).device
 
     @torch.no_grad()
     def logits(inputs: NDArray[np.int8]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = policy.actor(policy.features(torch.from_numpy(inputs).to(device))).cpu().numpy()
+        found: NDArray[np.float32] = policy.action_params(torch.from_numpy(inputs).to(device)).cpu().numpy()
         return found
 
     return logits

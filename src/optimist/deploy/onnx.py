@@ -13,7 +13,7 @@ from optimist.deploy.folder import new_folder
 from optimist.door import load
 from optimist.errors import ConfigError, missing_extra
 from optimist.networks.actions import Categorical, DiagonalGaussian
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.actor_critic import ActorCritic, as_actor_critic
 from optimist.networks.encoder import Image, OneHot, Vector
 from optimist.networks.masked import FORBIDDEN, PartialActor
 from optimist.networks.mlp import MLP
@@ -29,7 +29,7 @@ def export_onnx(run: str, folder: Path) -> list[Path]:
     except ImportError as error:
         raise missing_extra("the ONNX export", "onnx", "onnx") from error
     agent = load(run)
-    model = make_model(agent.policy, agent.observation_shape)
+    model = make_model(as_actor_critic(agent.policy, "the ONNX export"), agent.observation_shape)
     onnx.checker.check_model(model, full_check=True)
     with new_folder(folder):
         onnx.save(model, folder / FILE)

@@ -14,9 +14,10 @@ from optimist.networks.initialize import orthogonal
 from optimist.networks.masked import PartialActor, visible_inputs
 from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.networks.policy import PolicyNetwork
 
 
-class ActorCritic(nn.Module):
+class ActorCritic(PolicyNetwork):
     """An encoder and a trunk shared by an actor (action parameters) and a critic (value)."""
 
     def __init__(
@@ -50,6 +51,11 @@ class ActorCritic(nn.Module):
         """log π_θ(a|s), [B]."""
         return self.head.log_prob(self.actor(self.features(obs)), actions)
 
+    def action_params(self, obs: Tensor) -> Tensor:
+        """What the actor says about each row, [B, num_params]."""
+        params: Tensor = self.actor(self.features(obs))
+        return params
+
     def value(self, obs: Tensor) -> Tensor:
         """V(s), [B]."""
         value: Tensor = self.critic(self.features(obs)).squeeze(-1)
@@ -59,6 +65,13 @@ class ActorCritic(nn.Module):
         """What actor and critic share."""
         features: Tensor = self.encoder(obs)
         return features if self.trunk is None else self.trunk(features)
+
+
+def as_actor_critic(policy: PolicyNetwork, purpose: str) -> ActorCritic:
+    """The policy, if it has an actor; `purpose` needs one."""
+    if not isinstance(policy, ActorCritic):
+        raise ConfigError(f"{purpose} needs a policy with an actor; a {type(policy).__name__} has none")
+    return policy
 
 
 def make_actor_critic(

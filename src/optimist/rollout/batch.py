@@ -17,6 +17,8 @@ class Rollout(Steps):
 
     values: Tensor  # [T, N]
     next_values: Tensor  # [T, N]; 0 after a real end, the bootstrap value after a time limit
+    truncated: Tensor | None = None  # [T, N]; steps whose `bootstraps` is a value; None: none
+    final_obs: Tensor | None = None  # [M, ...]; what followed them, in order of time, then environment
 
     def __post_init__(self) -> None:
         super().__post_init__()

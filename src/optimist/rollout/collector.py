@@ -13,7 +13,7 @@ from torch import Tensor
 
 from optimist.config import EnvConfig
 from optimist.errors import ConfigError, NonFiniteLoss
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.batch import Rollout
 from optimist.rollout.stepper import Array, Transition, VectorStepper, overlaid, rows_of
 
@@ -39,12 +39,15 @@ class Collector:
         self,
         envs: VectorEnv[Any, Any, Any],
         config: EnvConfig,
-        policy: ActorCritic,
+        policy: PolicyNetwork,
         rollout_steps: int,
         generator: torch.Generator,
         device: torch.device | str = "cpu",
+        *,
+        evaluated: bool = True,
     ) -> None:
-        self.envs, self.config, self.policy = envs, config, policy
+        """`evaluated`: whether a rollout holds log π_old and V of its steps; zeros where nobody reads them."""
+        self.envs, self.config, self.policy, self.evaluated = envs, config, policy, evaluated
         self.num_steps, self.generator, self.device = rollout_steps, generator, torch.device(device)
         self.stepper = VectorStepper(envs)
         if config.truncation == "ignored" and self.stepper.mode is AutoresetMode.NEXT_STEP:
@@ -140,11 +143,12 @@ class Collector:
         logp, values = self._evaluated(obs, actions)
         terminated, truncated = (torch.from_numpy(c).to(to) for c in (columns.terminated, columns.truncated))
         terminated = terminated | torch.from_numpy(columns.life_lost).to(to)  # for the learner a lost life is an end
-        next_values = torch.cat([values[1:], self.policy.value(torch.from_numpy(self.obs).to(to))[None]])
+        next_values = torch.cat([values[1:], self._value(torch.from_numpy(self.obs).to(to))[None]])
         dones, bootstraps = terminated | truncated, torch.zeros_like(values)
+        final = None
         if self.config.truncation == "bootstrap" and columns.final_obs:
             final = torch.from_numpy(np.concatenate(columns.final_obs)).to(to)
-            bootstraps[truncated] = self.policy.value(final)
+            bootstraps[truncated] = self._value(final)
         if self.config.truncation == "ignored":
             dones = terminated
         next_values = torch.where(dones, bootstraps, next_values)
@@ -168,6 +172,8 @@ class Collector:
             progress=progress,
             values=values,
             next_values=next_values,
+            truncated=None if final is None else truncated,
+            final_obs=final,
         )
 
     def _stored_actions(self, columns: _Columns) -> Tensor:
@@ -180,12 +186,18 @@ class Collector:
 
     def _evaluated(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """log π_old and V of every step, [T, N]: cheaper for a whole rollout at once than step by step."""
+        if not self.evaluated:
+            nothing = torch.zeros(obs.shape[:2], device=obs.device)
+            return nothing, nothing
         pieces = zip(
             torch.split(obs.flatten(0, 1), MOST_ROWS), torch.split(actions.flatten(0, 1), MOST_ROWS), strict=True
         )
         both = [self.policy.evaluate(*piece)[::2] for piece in pieces]
         logp, values = (torch.cat(column).view(obs.shape[:2]) for column in zip(*both, strict=True))
         return logp, values
+
+    def _value(self, obs: Tensor) -> Tensor:
+        return self.policy.value(obs) if self.evaluated else torch.zeros(len(obs), device=obs.device)
 
 
 class _Columns:

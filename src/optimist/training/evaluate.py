@@ -13,7 +13,7 @@ import torch
 
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.stepper import VectorStepper
 from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
@@ -22,7 +22,7 @@ MOST_ENVS = 16
 
 
 def play(
-    policy: ActorCritic, config: EnvConfig, episodes: int, *, greedy: bool, seed: int, task_seed: int
+    policy: PolicyNetwork, config: EnvConfig, episodes: int, *, greedy: bool, seed: int, task_seed: int
 ) -> list[dict[str, Any]]:
     """Return, length and goal of `episodes` whole episodes.
 
@@ -38,6 +38,8 @@ def play(
     obs, _ = stepper.reset(seed)
     returns, lengths = np.zeros(num_envs), np.zeros(num_envs, int)
     played: list[list[dict[str, Any]]] = [[] for _ in range(num_envs)]
+    training = policy.training
+    policy.eval()  # value-based policies explore differently while they train
     try:
         while any(len(done) < share for done, share in zip(played, shares, strict=True)):
             tensor = torch.from_numpy(obs).to(device)
@@ -54,6 +56,7 @@ def play(
                 played[n].append({"return": float(returns[n]), "length": int(lengths[n]), "goal": goal})
                 returns[n], lengths[n] = 0.0, 0
     finally:
+        policy.train(training)
         envs.close()
     return [episode for done, share in zip(played, shares, strict=True) for episode in done[:share]]
 

@@ -15,8 +15,10 @@ from typing import Any
 import torch
 
 from optimist.config import RunConfig
+from optimist.core.anchor import NoAnchor
 from optimist.envs.make import can_save_state, make_envs
 from optimist.errors import NonFiniteLoss
+from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
@@ -62,7 +64,13 @@ class Trainer:
         self.algorithm = make_algorithm(config, self.policy, make_anchor(config))
         generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
         self.collector = Collector(
-            self.envs, config.env, self.policy, config.algorithm.rollout_steps, generator, config.device
+            self.envs,
+            config.env,
+            self.policy,
+            config.algorithm.rollout_steps,
+            generator,
+            config.device,
+            evaluated=not isinstance(self.policy, QNetwork) or not isinstance(self.algorithm.anchor, NoAnchor),
         )
         self.scores = Scores()
         self.update = 0
@@ -162,7 +170,7 @@ class Trainer:
             return
         if not self.saves_envs:
             self.collector.restart(self._restart_seed())
-            self.algorithm.anchor.forget_unfinished()
+            self.algorithm.forget_unfinished()
         self._save()
 
     def _save(self) -> None:
@@ -192,7 +200,7 @@ class Trainer:
             "preset": config.preset,
             "env": config.env.id,
             "env_kwargs": config.env.kwargs,
-            "algorithm": config.algorithm.name + ("+opr" if config.opr.enabled else ""),
+            "algorithm": config.algorithm.name + "+opr" * config.opr.enabled + "+sil" * config.sil.enabled,
             "seed": config.seed,
             "steps": self.step,
             "updates": self.update,

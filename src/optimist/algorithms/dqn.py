@@ -1,0 +1,206 @@
+"""DQN; with an OptimisticRegularizer it is DQN+OPR."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from optimist.algorithms.base import Learner
+from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.rmsprop import CenteredRMSprop
+from optimist.core.anchor import Anchor, Policy
+from optimist.errors import NonFiniteLoss
+from optimist.losses.policy import weighted_mean
+from optimist.losses.q_learning import large_margin, td_losses, td_target
+from optimist.networks.flat import flatten_parameters
+from optimist.networks.q_network import QNetwork
+from optimist.replay.buffer import Replay, Transitions
+from optimist.rollout.batch import Rollout
+
+
+@dataclass(frozen=True)
+class QTerms:
+    """The terms of one loss, coefficients included, so that they add up."""
+
+    td: Tensor
+    anchor: Tensor
+    mean_q: Tensor  # not part of the sum
+    row_losses: Tensor  # [B] not part of the sum
+
+    @property
+    def total(self) -> Tensor:
+        """L_total."""
+        return self.td + self.anchor
+
+
+class DQN(Learner):
+    """Deep Q-network (Mnih et al., 2015), with an optional anchor such as OPR."""
+
+    policy: QNetwork
+
+    def __init__(
+        self,
+        policy: QNetwork,
+        config: DQNConfig | RainbowConfig,
+        anchor: Anchor | None = None,
+        *,
+        seed: int = 0,
+        frame_stack: int = 1,
+    ) -> None:
+        super().__init__(policy, config, anchor, seed)
+        self.config: DQNConfig | RainbowConfig = config
+        device = self.flat.device
+        self.generator = torch.Generator(device).manual_seed(seed)  # draws stay where the learner is
+        self.target = copy.deepcopy(policy).requires_grad_(False)
+        self.target_flat = flatten_parameters(self.target).requires_grad_(False)
+        self.replay = self.make_replay(frame_stack, device if config.replay_device == "learner" else "cpu")
+        self.optimizer = self._make_optimizer()
+        self.steps = self.gradient_steps = 0
+        self.cloned: Policy = MarginPolicy(policy, config.cloning_margin) if config.cloning == "margin" else policy
+        policy.epsilon = config.epsilon(0)
+
+    def make_replay(self, frame_stack: int, device: torch.device | str) -> Replay:
+        """What is learnt from."""
+        cfg = self.config
+        return Replay(cfg.replay_capacity, gamma=cfg.gamma, frame_stack=frame_stack, device=device)
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Learn from replayed steps: memory → shaping → replay → targets → loss → step."""
+        cfg = self.config
+        self.set_learning_rate(rollout.progress)
+
+        self.anchor.observe(rollout)  # E enters M if R(E) > τ
+        rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
+        self.replay.add(rollout, rewards)
+        self.count_steps(rewards.numel())
+
+        terms: list[QTerms] = []
+        if self.steps >= cfg.learning_starts and self.replay.num_ready:
+            for _ in range(cfg.gradient_steps):
+                terms.append(self.learn(self.draw(rollout.progress)))
+            self.anchor.after_update(self.cloned, self.step_alone)  # e.g. a BC phase now and then
+        return self.metrics(terms) | self.anchor.metrics()
+
+    def count_steps(self, number: int) -> None:
+        """So many more environment steps: ε falls, and the target network may be due."""
+        cfg, before = self.config, self.steps
+        self.steps += number
+        self.policy.epsilon = cfg.epsilon(self.steps)
+        if cfg.target_unit == "steps" and self.steps // cfg.target_interval > before // cfg.target_interval:
+            self.target_flat.data.copy_(self.flat.data)
+
+    def draw(self, progress: float) -> Transitions:
+        """A minibatch, all steps alike."""
+        return self.replay.sample(self.config.minibatch_size, self.generator)
+
+    def learn(self, batch: Transitions) -> QTerms:
+        """One gradient step."""
+        batch = to_device(batch, self.flat.device)
+        terms = self.losses(batch)
+        self.step(terms.total)
+        self.gradient_steps += 1
+        if self.config.target_unit == "gradient_steps" and self.gradient_steps % self.config.target_interval == 0:
+            self.target_flat.data.copy_(self.flat.data)
+        return terms
+
+    def losses(self, batch: Transitions) -> QTerms:
+        """L_total = E[w L(y − Q(s, a))] + λ_BC L_BC, with y = R + γᵐ max Q_target(s′, ·)."""
+        noise = self.policy.draw_noise(self.generator)
+        q = self.policy(batch.obs, noise)
+        values = q.gather(-1, batch.actions.unsqueeze(-1)).squeeze(-1)
+        row_losses = td_losses(values, self.targets(batch), self.config.loss)
+        return QTerms(
+            td=weighted_mean(row_losses, batch.weights),
+            anchor=self.anchor.loss(self.cloned),  # λ_BC included; rows of M, drawn there
+            mean_q=values.detach().mean(),
+            row_losses=row_losses.detach(),
+        )
+
+    @torch.no_grad()
+    def targets(self, batch: Transitions) -> Tensor:
+        """y, [B]."""
+        next_q = self.target.q_values(batch.next_obs, self.target.draw_noise(self.generator))
+        return td_target(batch.returns, batch.discounts, next_q, self.chosen(batch.next_obs))
+
+    def chosen(self, next_obs: Tensor) -> Tensor | None:
+        """The online network's next actions [B] if learning is double; else None: the target network's own."""
+        if not self.config.double:
+            return None
+        return self.policy.q_values(next_obs, self.policy.draw_noise(self.generator)).argmax(-1)
+
+    def metrics(self, terms: list[QTerms]) -> dict[str, float]:
+        """Means over the gradient steps of an update, ε and the replay; one read from the device."""
+        known = {
+            "policy/epsilon": self.policy.epsilon,
+            "replay/transitions": float(self.replay.num_transitions),
+            "replay/bytes": float(self.replay.num_bytes),
+        }
+        if not terms:
+            return known
+        device = self.flat.device
+        columns = [torch.stack([term.td.detach(), term.anchor.detach().to(device), term.mean_q]) for term in terms]
+        means = torch.stack(columns).mean(0).tolist()
+        known |= dict(zip(("loss/td", "loss/anchor", "q/mean"), means, strict=True))
+        for name, value in known.items():
+            if not math.isfinite(value):
+                raise NonFiniteLoss(f"{name} became {value}; lower the learning rate, or look at the rewards")
+        return known
+
+    def forget_unfinished(self) -> None:
+        """Episodes in play were cut off: their environments have been restarted."""
+        super().forget_unfinished()
+        self.replay.forget_unfinished()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, target, optimiser, generator, anchor, clocks and, if the config says so, the replay."""
+        return super().state_dict() | {
+            "target": self.target_flat.detach().clone(),
+            "clocks": [self.steps, self.gradient_steps],
+            "replay": self.replay.state_dict() if self.config.save_replay else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        super().load_state_dict(state)
+        self.target_flat.data.copy_(state["target"])
+        self.steps, self.gradient_steps = state["clocks"]
+        self.policy.epsilon = self.config.epsilon(self.steps)
+        if state["replay"] is not None:
+            self.replay.load_state_dict(state["replay"])
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        cfg = self.config
+        if cfg.optimizer == "rmsprop":
+            return CenteredRMSprop([self.flat], lr=cfg.learning_rate, alpha=cfg.rmsprop_alpha, eps=cfg.rmsprop_eps)
+        return torch.optim.Adam(
+            [self.flat], lr=cfg.learning_rate, betas=cfg.adam_betas, eps=cfg.adam_eps, fused=True
+        )  # fmt: skip
+
+
+class MarginPolicy:
+    """Q as an anchor sees it when cloning is a large margin: the margin's loss in the place of −log π."""
+
+    def __init__(self, policy: QNetwork, margin: float) -> None:
+        self.policy, self.margin = policy, margin
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """Minus the large-margin loss, [B]."""
+        return -large_margin(self.policy.q_values(obs), actions, self.margin)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+        return self.policy.value(obs)
+
+
+def to_device(batch: Transitions, device: torch.device) -> Transitions:
+    """The batch on the learner's device; itself where it is there."""
+    if batch.returns.device == device:
+        return batch
+    columns = {name: getattr(batch, name) for name in ("obs", "actions", "returns", "next_obs", "discounts", "weights")}
+    moved = {name: column.to(device) for name, column in columns.items() if column is not None}
+    return replace(batch, **moved)

@@ -1,0 +1,34 @@
+"""The RMSprop of Mnih et al. (2015): centred, with ε under the root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class CenteredRMSprop(torch.optim.Optimizer):
+    """θ ← θ − η g / √(E[g²] − E[g]² + ε), both means with smoothing α."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, alpha: float, eps: float) -> None:
+        super().__init__(parameters, {"lr": lr, "alpha": alpha, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step down the gradients there are."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._move(parameter, group)
+
+    def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        state["mean"].lerp_(gradient, 1.0 - group["alpha"])
+        state["square"].lerp_(gradient.square(), 1.0 - group["alpha"])
+        spread = (state["square"] - state["mean"].square() + group["eps"]).sqrt()
+        parameter.addcdiv_(gradient, spread, value=-group["lr"])

@@ -1,0 +1,36 @@
+"""What the collector, evaluations and anchors ask of a policy network, whatever it learns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+
+class PolicyNetwork(nn.Module, ABC):
+    """A network that acts, and that says how probable an action is and what a state is worth."""
+
+    @abstractmethod
+    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A sampled action per row."""
+
+    @abstractmethod
+    def act_greedily(self, obs: Tensor) -> Tensor:
+        """The best action per row."""
+
+    @abstractmethod
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""
+
+    @abstractmethod
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log π_θ(a|s), [B]."""
+
+    @abstractmethod
+    def action_params(self, obs: Tensor) -> Tensor:
+        """The parameters of π_θ(·|s), logits for a choice among actions, [B, num_params]."""
+
+    @abstractmethod
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""

@@ -1,0 +1,217 @@
+"""QNetwork: Q(s, ·) as a policy; plain, or with dueling streams, noisy layers and a distribution of returns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import gymnasium as gym
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.config import NetworkConfig
+from optimist.errors import ConfigError
+from optimist.networks.encoder import make_encoder
+from optimist.networks.initialize import orthogonal
+from optimist.networks.mlp import ACTIVATIONS
+from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.networks.noisy import Noise, NoisyLinear
+from optimist.networks.policy import PolicyNetwork
+
+
+class Layers(nn.ModuleList):
+    """Linear or noisy layers with an activation between them, and after the last one if asked."""
+
+    def __init__(self, layers: list[nn.Linear] | list[NoisyLinear], activation: str, *, activated: bool) -> None:
+        super().__init__(layers)
+        self._layers: list[nn.Linear | NoisyLinear] = [*layers]
+        self._activation, self._activated = ACTIVATIONS[activation], activated
+
+    def forward(self, inputs: Tensor, noise: list[Noise] | None = None) -> Tensor:
+        """[B, in] → [B, out]; noisy layers take their noise from `noise`, first come first served."""
+        for index, layer in enumerate(self._layers):
+            if isinstance(layer, NoisyLinear) and noise is not None:
+                inputs = layer.forward(inputs, noise.pop(0))
+            else:
+                inputs = linear(inputs, layer.weight, layer.bias)
+            if self._activated or index < len(self._layers) - 1:
+                inputs = self._activation(inputs)
+        return inputs
+
+
+class Support(NamedTuple):
+    """The returns that a distribution of returns can hold: `atoms` of them, evenly spread; one atom for none."""
+
+    atoms: int = 1
+    lowest: float = 0.0
+    highest: float = 0.0
+
+
+class QNetwork(PolicyNetwork):
+    """A body, then one stream of action values, or two (value and advantage) that are joined.
+
+    As a policy it acts ε-greedily (`epsilon` while it trains, `evaluation_epsilon` otherwise) with fresh noise; anchors
+    see π = softmax(Q / temperature) and V = Σ π Q, both without noise.
+    """
+
+    atoms: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        body: nn.Module | None,
+        advantage: Layers,
+        value: Layers | None,
+        *,
+        num_actions: int,
+        support: Support,
+        temperature: float,
+        evaluation_epsilon: float,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.body, self.advantage_stream, self.value_stream = encoder, body, advantage, value
+        self.num_actions, self.temperature, self.evaluation_epsilon = num_actions, temperature, evaluation_epsilon
+        self.epsilon = 1.0
+        self.register_buffer("atoms", torch.linspace(support.lowest, support.highest, support.atoms), persistent=False)
+        self.num_atoms = support.atoms
+        streams = [self.advantage_stream, *([] if value is None else [value])]
+        self._noisy = [layer for stream in streams for layer in stream if isinstance(layer, NoisyLinear)]
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether there are noisy layers."""
+        return bool(self._noisy)
+
+    def draw_noise(self, generator: torch.Generator | None) -> list[Noise] | None:
+        """Fresh noise for every noisy layer; None where there are none."""
+        return [layer.draw(generator) for layer in self._noisy] if self._noisy else None
+
+    def forward(self, obs: Tensor, noise: list[Noise] | None = None) -> Tensor:
+        """Q(s, ·) [B, A], or with a distribution the logits of its atoms, [B, A, atoms]."""
+        noise = None if noise is None else [*noise]
+        features = self.encoder(obs)
+        if self.body is not None:
+            features = self.body(features)
+        joined: Tensor = self.advantage_stream(features, noise)
+        if self.num_atoms > 1:
+            joined = joined.view(*joined.shape[:-1], self.num_actions, self.num_atoms)
+        if self.value_stream is None:
+            return joined
+        value: Tensor = self.value_stream(features, noise)
+        axis = -1 if self.num_atoms == 1 else -2
+        value = value if self.num_atoms == 1 else value.unsqueeze(-2)
+        return value + joined - joined.mean(axis, keepdim=True)
+
+    def q_values(self, obs: Tensor, noise: list[Noise] | None = None) -> Tensor:
+        """Q(s, ·), [B, A]: of a distribution, its mean."""
+        return self.means(self(obs, noise))
+
+    def means(self, outputs: Tensor) -> Tensor:
+        """Q(s, ·) [B, A] from what `forward` gave."""
+        return outputs if self.num_atoms == 1 else outputs.softmax(-1) @ self.atoms
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """ε-greedy on Q under fresh noise."""
+        epsilon = self.epsilon if self.training else self.evaluation_epsilon
+        if epsilon <= 0.0:
+            return self.q_values(obs, self.draw_noise(generator)).argmax(-1)
+        # One number a row says whether to explore and, where it does, which action: u/ε is uniform again.
+        draws = torch.rand(len(obs), generator=generator, device=obs.device, dtype=torch.float64)
+        explored = (draws * (self.num_actions / epsilon)).long()
+        if epsilon >= 1.0 or (len(obs) == 1 and obs.device.type == "cpu" and draws.item() < epsilon):
+            return explored.clamp_(max=self.num_actions - 1)
+        greedy = self.q_values(obs, self.draw_noise(generator)).argmax(-1)
+        return torch.where(explored < self.num_actions, explored, greedy)
+
+    @torch.no_grad()
+    def act_greedily(self, obs: Tensor) -> Tensor:
+        """argmax Q, without noise."""
+        return self.q_values(obs).argmax(-1)
+
+    def action_params(self, obs: Tensor) -> Tensor:
+        """Q / temperature, [B, A]."""
+        return self.q_values(obs) / self.temperature
+
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π(a|s), entropy and V = Σ π Q of π = softmax(Q / temperature), each [B]."""
+        q = self.q_values(obs)
+        logp = (q / self.temperature).log_softmax(-1)
+        probabilities = logp.exp()
+        taken = logp.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1)
+        return taken, -(probabilities * logp).sum(-1), (probabilities * q).sum(-1)
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log softmax(Q / temperature) at the action, [B]."""
+        logp = self.action_params(obs).log_softmax(-1)
+        return logp.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V = Σ π Q, [B]."""
+        q = self.q_values(obs)
+        return ((q / self.temperature).softmax(-1) * q).sum(-1)
+
+
+def make_q_network(
+    observation_space: gym.Space[object],
+    action_space: gym.Space[object],
+    config: NetworkConfig,
+    learner: DQNConfig | RainbowConfig,
+) -> QNetwork:
+    """The network that the config describes for these (single) spaces.
+
+    The last hidden layer and the outputs form a stream; a dueling network has two of them, as in Wang et al. (2016).
+    """
+    if not isinstance(action_space, gym.spaces.Discrete):
+        raise ConfigError(f"{learner.name} chooses among Discrete actions, not {action_space}; use ppo or a2c")
+    rainbow = learner if isinstance(learner, RainbowConfig) else None
+    num_actions = int(action_space.n)
+    support = Support(rainbow.atoms, rainbow.value_min, rainbow.value_max) if rainbow else Support()
+    encoder, shape = make_encoder(observation_space)
+    body, width, hidden, activation = _make_body(shape, config)
+    sigma = rainbow.noisy_sigma if rainbow and rainbow.noisy else None
+    outputs = [num_actions * support.atoms] + ([support.atoms] if rainbow and rainbow.dueling else [])
+    streams = [_make_stream((width, *hidden, out), activation, config, sigma) for out in outputs]
+    return QNetwork(
+        encoder,
+        body,
+        streams[0],
+        streams[1] if len(streams) > 1 else None,
+        num_actions=num_actions,
+        support=support,
+        temperature=learner.temperature,
+        evaluation_epsilon=learner.evaluation_epsilon,
+    )
+
+
+def _make_body(shape: tuple[int, ...], config: NetworkConfig) -> tuple[nn.Module | None, int, tuple[int, ...], str]:
+    """What all streams share, its width, the hidden widths that are left to each stream, and their activation."""
+    if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
+        *convolutions, last, _ = make_nature_cnn(shape, config.cnn_features)
+        if not isinstance(last, nn.Linear):
+            raise ConfigError("the Nature CNN must end with a linear layer, which each stream has for itself")
+        return nn.Sequential(*convolutions), last.in_features, (config.cnn_features,), "relu"
+    width = torch.Size(shape).numel()
+    flat = nn.Flatten() if len(shape) > 1 else None
+    shared = (width, *config.hidden[:-1])
+    if len(shared) == 1:
+        return flat, width, config.hidden, config.activation
+    layers = [_linear(fan_in, fan_out, config, 2**0.5) for fan_in, fan_out in pairwise(shared)]
+    body = Layers(layers, config.activation, activated=True)
+    return (body if flat is None else nn.Sequential(flat, body)), shared[-1], config.hidden[-1:], config.activation
+
+
+def _make_stream(sizes: tuple[int, ...], activation: str, config: NetworkConfig, sigma: float | None) -> Layers:
+    if sigma is not None:
+        noisy = [NoisyLinear(fan_in, fan_out, sigma) for fan_in, fan_out in pairwise(sizes)]
+        return Layers(noisy, activation, activated=False)
+    gains = [2**0.5] * (len(sizes) - 2) + [1.0]
+    layers = [_linear(*pair, config, gain) for pair, gain in zip(pairwise(sizes), gains, strict=True)]
+    return Layers(layers, activation, activated=False)
+
+
+def _linear(fan_in: int, fan_out: int, config: NetworkConfig, gain: float) -> nn.Linear:
+    layer = nn.Linear(fan_in, fan_out)
+    return orthogonal(layer, gain) if config.initialization == "orthogonal" else layer

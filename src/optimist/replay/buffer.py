@@ -1,0 +1,220 @@
+"""Replay: rollouts in, n-step transitions out, drawn uniformly; memory is allocated once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from optimist.errors import ConfigError
+from optimist.replay.observations import ObservationRing
+from optimist.rollout.batch import Rollout
+
+GOES_ON, TERMINAL, TRUNCATED, CUT, DEAD = range(5)
+"""What follows a step: the next one; nothing; a state behind a time limit; the next state but no next step (the
+environment was restarted there); and a row that is no step at all, though its observation may be what followed."""
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """B transitions of n steps, or fewer where an episode ends."""
+
+    obs: Tensor  # [B, ...]
+    actions: Tensor  # [B]
+    returns: Tensor  # [B] r₁ + γ r₂ + … up to the state to bootstrap from
+    next_obs: Tensor  # [B, ...] that state
+    discounts: Tensor  # [B] what its value counts: γᵐ after m steps, 0 behind a real end
+    positions: Tensor  # [B] where they lie in the replay
+    weights: Tensor | None = None  # [B] of the rows in the loss; None: all 1
+
+
+class Replay:
+    """The last `capacity` steps of N environments, in order of time; one ring, filled row by row.
+
+    A step can be drawn once the state n steps later is there. With stacked images the oldest stack − 1 rows cannot be
+    drawn: their older frames are overwritten.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        frame_stack: int = 1,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.capacity, self.n_step, self.gamma, self.frame_stack = capacity, n_step, gamma, frame_stack
+        self.device = torch.device(device)
+        self.num_envs = self.num_rows = self.size = 0  # known with the first rollout
+        self.time = 0  # rows ever written
+        self.has_dead = False
+        self._restarted = True  # the next row begins new episodes everywhere
+
+    def add(self, rollout: Rollout, rewards: Tensor) -> None:
+        """Append T rows, with these rewards in the place of the rollout's own."""
+        num_steps, num_envs = rewards.shape
+        if not self.size:
+            self._allocate(num_envs, rollout.obs[0, 0], rollout.actions[0, 0])
+            self._check_room(num_steps)
+        spans = self._spans(self.time * num_envs, num_steps * num_envs)
+        starts = self._starts(rollout) if self.frame_stack > 1 else None
+        self.observations.add(spans, rollout.obs, starts, fresh=self._restarted)
+        for column, values in (
+            (self.actions, rollout.actions),
+            (self.rewards, rewards),
+            (self.ends, self._ends(rollout)),
+        ):
+            flat = values.flatten(0, 1)
+            for positions, rows in spans:
+                column[positions] = flat[rows]
+        if rollout.truncated is not None and rollout.final_obs is not None:
+            self._add_finals(rollout.truncated, rollout.final_obs)
+        self.time += num_steps
+        self._restarted = False
+
+    def forget_unfinished(self) -> None:
+        """The environments have been restarted: a newest step that would go on leads nowhere known.
+
+        Its row is no step any more, only the state that the step before it led to.
+        """
+        if self.time == 0 or self._restarted:
+            return
+        newest = (torch.arange(self.num_envs, device=self.device) + (self.time - 1) * self.num_envs) % self.size
+        before = (newest - self.num_envs) % self.size
+        unfinished = self.ends[newest] == GOES_ON
+        if self.time > 1:
+            self.ends[before] = self.ends[before].masked_fill(unfinished & (self.ends[before] == GOES_ON), CUT)
+        self.ends[newest] = self.ends[newest].masked_fill(unfinished, DEAD)
+        self.has_dead = self._restarted = True
+
+    def sample(self, size: int, generator: torch.Generator) -> Transitions:
+        """`size` transitions, with replacement, all that can be drawn being equally likely."""
+        draws = torch.randint(self.num_ready, (size,), generator=generator, device=generator.device).to(self.device)
+        return self.transitions((draws + self._first * self.num_envs) % self.size)
+
+    def transitions(self, positions: Tensor) -> Transitions:
+        """The n-step transitions that begin at `positions` [B]; rows that are no steps leave their weight to others."""
+        ends, returns, last = self.ends[positions], self.rewards[positions], positions
+        weights = None
+        if self.has_dead:
+            weights = (ends != DEAD).float()
+            weights = weights / weights.mean().clamp_min(1.0 / len(weights))
+        discounts: Tensor | float = self.gamma
+        for k in range(1, self.n_step):
+            goes_on = ends == GOES_ON
+            here = (positions + k * self.num_envs) % self.size
+            returns = returns + goes_on * (self.gamma**k * self.rewards[here])
+            discounts = torch.where(goes_on, self.gamma ** (k + 1), discounts)
+            last, ends = torch.where(goes_on, here, last), torch.where(goes_on, self.ends[here], ends)
+        return Transitions(
+            obs=self.observations.at(positions),
+            actions=self.actions[positions],
+            returns=returns,
+            next_obs=self.observations.after(last, ends == TRUNCATED),
+            discounts=(ends != TERMINAL) * discounts,
+            positions=positions,
+            weights=weights,
+        )
+
+    @property
+    def num_ready(self) -> int:
+        """Steps that can be drawn."""
+        return max(0, self.time - self.n_step - self._first) * self.num_envs
+
+    @property
+    def num_transitions(self) -> int:
+        """Steps kept."""
+        return min(self.time, self.num_rows) * self.num_envs
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes allocated."""
+        if not self.size:
+            return 0
+        return self.observations.num_bytes + sum(t.nbytes for t in (self.actions, self.rewards, self.ends))
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that was written."""
+        if not self.size:
+            return {"time": 0}
+        filled = self.num_transitions
+        return {
+            "time": self.time,
+            "num_envs": self.num_envs,
+            "has_dead": self.has_dead,
+            "restarted": self._restarted,
+            "over": self._over,
+            "observation": self.observations.at(torch.zeros(1, dtype=torch.int64, device=self.device))[0],
+            "observations": self.observations.state_dict(filled),
+            "actions": self.actions[:filled],
+            "rewards": self.rewards[:filled],
+            "ends": self.ends[:filled],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        self.time = state["time"]
+        if self.time == 0:
+            return
+        self._allocate(state["num_envs"], state["observation"], state["actions"][0])
+        self.has_dead, self._restarted = state["has_dead"], state["restarted"]
+        self._over = state["over"].to(self.device)
+        self.observations.load_state_dict(state["observations"])
+        for name in ("actions", "rewards", "ends"):
+            getattr(self, name)[: len(state[name])] = state[name].to(self.device)
+
+    @property
+    def _first(self) -> int:
+        """The first row that can be drawn."""
+        return max(0, self.time - self.num_rows + self.frame_stack - 1) if self.time > self.num_rows else 0
+
+    def _allocate(self, num_envs: int, obs: Tensor, action: Tensor) -> None:
+        self.num_envs, self.num_rows = num_envs, max(1, self.capacity // num_envs)
+        self.size = self.num_rows * num_envs
+        self.observations = ObservationRing(self.size, num_envs, self.frame_stack, obs, self.device)
+        self.actions = torch.zeros((self.size, *action.shape), dtype=action.dtype, device=self.device)
+        self.rewards = torch.zeros(self.size, device=self.device)
+        self.ends = torch.zeros(self.size, dtype=torch.uint8, device=self.device)
+        self._over = torch.ones(num_envs, dtype=torch.bool, device=self.device)  # the next row begins an episode
+
+    def _check_room(self, num_steps: int) -> None:
+        needed = num_steps + self.n_step + self.frame_stack
+        if self.num_rows < needed:
+            raise ConfigError(
+                f"replay_capacity {self.capacity} holds {self.num_rows} steps of {self.num_envs} environments; "
+                f"at least {needed * self.num_envs} are needed for one update"
+            )
+
+    def _spans(self, begin: int, length: int) -> list[tuple[slice, slice]]:
+        """Positions in the ring ↔ rows of what is written; two spans where the ring begins anew."""
+        begin %= self.size
+        here = min(length, self.size - begin)
+        spans = [(slice(begin, begin + here), slice(0, here))]
+        return spans if here == length else [*spans, (slice(0, length - here), slice(here, length))]
+
+    def _ends(self, rollout: Rollout) -> Tensor:
+        ends = rollout.dones.to(torch.uint8)
+        if rollout.truncated is not None:
+            ends = ends.masked_fill(rollout.truncated, TRUNCATED)
+        if rollout.valid is not None:
+            ends = ends.masked_fill(~rollout.valid, DEAD)
+            self.has_dead = True
+        return ends
+
+    def _starts(self, rollout: Rollout) -> Tensor:
+        """Where episodes begin, [T, N]: behind an end, or behind the dead step that follows it."""
+        assert rollout.episode_ends is not None
+        ended = rollout.episode_ends.to(self.device)
+        valid = torch.ones_like(ended) if rollout.valid is None else rollout.valid.to(self.device)
+        over = torch.cat([(self._over | self._restarted)[None], ended | ~valid])
+        self._over = over[-1]
+        return valid & over[:-1]
+
+    def _add_finals(self, truncated: Tensor, final_obs: Tensor) -> None:
+        rows = truncated.flatten().nonzero().squeeze(-1).to(self.device)
+        positions = (rows + self.time * self.num_envs) % self.size
+        oldest = self.time + len(truncated) - self.num_rows
+        self.observations.add_finals(self.time, oldest, positions, truncated.sum(1).tolist(), final_obs)
