@@ -1,11 +1,12 @@
-"""A2C; with an OptimisticRegularizer it is A2C+OPR."""
+"""A2C; with an OptimisticRegularizer it is A2C+OPR, with SelfImitation A2C+SIL."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
-from optimist.config import A2CConfig
+from optimist.config import A2CConfig, ACPERConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
 from optimist.core.batch import Batch
@@ -18,7 +19,11 @@ from optimist.rollout.batch import Rollout
 class A2C(ActorCriticLearner):
     """Advantage actor-critic (Mnih et al., 2016, synchronous), with an optional anchor such as OPR."""
 
-    def __init__(self, policy: ActorCritic, config: A2CConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
+    config: A2CConfig | ACPERConfig
+
+    def __init__(
+        self, policy: ActorCritic, config: A2CConfig | ACPERConfig, anchor: Anchor | None = None, *, seed: int = 0
+    ) -> None:
         super().__init__(policy, config, anchor, seed)
         self.config = config
         self.optimizer = torch.optim.RMSprop(
@@ -27,12 +32,17 @@ class A2C(ActorCriticLearner):
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """One gradient step on one rollout: memory → shaping → advantages → loss → step."""
-        cfg = self.config
         self.set_learning_rate(rollout.progress)
 
         self.anchor.observe(rollout)  # E enters M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
+        means = self.on_policy(rollout, rewards)
+        self.anchor.after_update(self.policy, self.step_alone)  # e.g. a BC phase now and then, or self-imitation
+        return means.result() | self.anchor.metrics()
 
+    def on_policy(self, rollout: Rollout, rewards: Tensor) -> MetricMeans:
+        """The gradient step on fresh steps: advantages → loss → step."""
+        cfg = self.config
         advantages, returns = gae(
             rewards, rollout.values, rollout.next_values, rollout.dones, cfg.gamma, cfg.gae_lambda
         )
@@ -44,8 +54,7 @@ class A2C(ActorCriticLearner):
             terms = self.losses(whole)
             self.step(terms.total)
             means.add(terms)
-        self.anchor.after_update(self.policy, self.step_alone)  # e.g. a BC phase now and then
-        return means.result() | self.anchor.metrics()
+        return means
 
     def losses(self, batch: Batch) -> LossTerms:
         """L_total = −A log π + c_v L_V − c_ent H + λ_BC L_BC; replayed rows carry truncated importance weights."""

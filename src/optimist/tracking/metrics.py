@@ -46,6 +46,10 @@ METRICS: dict[str, Metric] = {
     "sil/advantage": Metric("reward", "sum of (R − V)₊ of the last drawn batch, clipped, over its normaliser"),
     "sil/better": Metric("share", "of the last drawn batch, the steps with R > V: those that are imitated"),
     "sil/bytes": Metric("bytes", "memory used by past steps and by the unfinished episodes"),
+    "loss/replay": Metric("–", "ACPER: sum of the loss terms on replayed segments, mean over the update's steps"),
+    "acper/replay_steps": Metric("steps", "steps that ACPER can replay"),
+    "acper/kl": Metric("nats", "KL from the policies that took the replayed steps to the current one, estimated"),
+    "acper/truncated": Metric("share", "of the last replayed steps, those whose importance weight was cut at its cap"),
     "evaluation/mean_return": Metric(
         "reward", "mean raw return of the evaluation episodes during training, sampled actions"
     ),

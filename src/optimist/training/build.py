@@ -10,12 +10,13 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from optimist.algorithms.a2c import A2C
+from optimist.algorithms.acper import ACPER
 from optimist.algorithms.base import Algorithm
 from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.ppo import PPO
 from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
-from optimist.config import A2CConfig, CardiffPPOConfig, RunConfig
+from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, RunConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.footprint import bytes_bound
 from optimist.core.regularizer import OptimisticRegularizer
@@ -70,6 +71,8 @@ def make_algorithm(config: RunConfig, policy: ActorCritic, anchor: Anchor) -> Al
     seed = derive_seed(config.seed, "shuffle")
     if isinstance(config.algorithm, A2CConfig):
         return A2C(policy, config.algorithm, anchor, seed=seed)
+    if isinstance(config.algorithm, ACPERConfig):
+        return ACPER(policy, config.algorithm, anchor, seed=seed)
     if isinstance(config.algorithm, CardiffPPOConfig):
         return CardiffPPO(policy, config.algorithm, anchor, seed=seed)
     return PPO(policy, config.algorithm, anchor, seed=seed)

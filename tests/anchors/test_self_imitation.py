@@ -1,0 +1,137 @@
+import dataclasses
+
+import pytest
+import torch
+
+from optimist.anchors.config import SILConfig
+from optimist.anchors.self_imitation import SelfImitation
+from optimist.core.anchor import Anchor, NoAnchor
+from optimist.errors import ConfigError, UnknownName
+from tests.algorithms.tasks import TableActorCritic
+from tests.core.tables import TablePolicy, make_steps
+
+ON = SILConfig(enabled=True, start_transitions=1, batch_size=16, updates=2, min_normalizer=1)
+
+
+def sil(**changes) -> SelfImitation:
+    return SelfImitation(dataclasses.replace(ON, **changes), gamma=0.5)
+
+
+def stored_returns(anchor: SelfImitation) -> set[float]:
+    return set(anchor.past.draw(500, torch.Generator().manual_seed(0)).returns.tolist())
+
+
+def test_it_is_an_anchor_that_leaves_rewards_batch_and_loss_alone():
+    anchor = sil()
+    assert isinstance(anchor, Anchor)
+    steps = make_steps([[1.0]], [[1]])
+    assert anchor.shape(steps, TablePolicy()) is steps.rewards
+    assert anchor.loss(TablePolicy()).item() == NoAnchor().loss(TablePolicy()).item() == 0.0
+
+
+def test_the_authors_rule_stores_an_episode_only_if_a_reward_in_it_is_positive():
+    anchor = sil(admission="positive")
+    anchor.observe(make_steps([[-1.0], [0.0], [-1.0], [-3.0], [2.0]], [[0], [1], [1], [0], [1]]))
+    assert anchor.metrics()["sil/stored"] == 1
+    assert stored_returns(anchor) == {-2.0, 2.0}  # −3 + 0.5 · 2, and 2: the total return is negative
+
+
+def test_where_no_reward_is_positive_the_authors_rule_stores_nothing_and_any_stores_all():
+    steps = make_steps([[-1.0], [0.0], [-1.0]], [[0], [1], [1]])
+    for rule, number in (("positive", 0), ("any", 2)):
+        anchor = sil(admission=rule)
+        anchor.observe(steps)
+        assert anchor.metrics()["sil/stored"] == number
+        assert anchor.past.num_transitions == (0 if rule == "positive" else 3)
+
+
+def test_returns_are_those_of_whole_episodes_across_rollouts():
+    anchor = sil()
+    anchor.observe(make_steps([[1.0], [2.0]], [[0], [0]]))
+    assert anchor.past.num_transitions == 0
+    anchor.observe(make_steps([[4.0], [8.0]], [[1], [0]]))
+    assert stored_returns(anchor) == {1.0 + 1.0 + 1.0, 2.0 + 2.0, 4.0}
+    anchor.forget_unfinished()
+    anchor.observe(make_steps([[16.0]], [[1]]))
+    assert stored_returns(anchor) == {3.0, 4.0, 16.0}
+
+
+def test_a_time_limit_ends_the_return_or_adds_the_recorded_value():
+    steps = make_steps([[1.0], [1.0]], [[0], [1]], bootstraps=torch.tensor([[0.0], [8.0]]))
+    for reading, expected in (("end", {1.5, 1.0}), ("bootstrap", {1.0 + 0.5 * 5.0, 5.0})):
+        anchor = sil(time_limit=reading)
+        anchor.observe(steps)
+        assert stored_returns(anchor) == expected
+
+
+def test_nothing_happens_until_enough_is_stored():
+    anchor = sil(start_transitions=4)
+    policy, losses = TableActorCritic(), []
+    anchor.observe(make_steps([[1.0], [1.0], [1.0]], [[0], [0], [1]]))
+    anchor.after_update(policy, losses.append)
+    assert losses == []
+    anchor.observe(make_steps([[1.0]], [[1]]))
+    anchor.after_update(policy, losses.append)
+    assert len(losses) == 2
+    assert {"loss/sil", "sil/advantage", "sil/better"} <= set(anchor.metrics())
+
+
+def test_its_steps_raise_the_probability_of_what_went_better_and_the_value_with_it():
+    anchor, policy = sil(admission="any", updates=50, value_coef=1.0, entropy_coef=0.0), TableActorCritic()
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+    with torch.no_grad():
+        policy.values.zero_()
+    anchor.observe(make_steps([[5.0, -5.0]], [[1, 1]], obs=[[2, 3]], actions=[[0, 0]]))
+    before = policy.logits.log_softmax(-1).detach().clone()
+
+    def step(loss):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    anchor.after_update(policy, step)
+    after = policy.logits.log_softmax(-1).detach()
+    assert after[2, 0] > before[2, 0] + 0.5
+    assert policy.values[2].item() > 0.5
+    assert after[3].equal(before[3])  # nothing good came of state 3
+
+
+def test_priorities_follow_the_clipped_shortfall():
+    anchor, policy = sil(updates=1, priority_exponent=1.0, batch_size=200), TableActorCritic()
+    with torch.no_grad():
+        policy.values.copy_(torch.tensor([0.0, 0.7, 2.0, 0.0, 0.0, 0.0]))
+    anchor.observe(make_steps([[5.0, 1.0, 1.0]], [[1, 1, 1]], obs=[[0, 1, 2]]))
+    anchor.after_update(policy, lambda loss: None)
+    assert anchor.past.priorities.powers[:3].tolist() == pytest.approx([1.0, 0.3, 1e-6])
+
+
+def test_a_policy_without_a_critic_is_refused_in_one_line():
+    anchor = sil()
+    anchor.observe(make_steps([[1.0]], [[1]]))
+    with pytest.raises(ConfigError, match="SIL needs an actor-critic"):
+        anchor.after_update(TablePolicy(), lambda loss: None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"admission": "positiv"}, "did you mean 'positive'"),
+        ({"updates": 0}, "sil.updates"),
+        ({"batch_size": 1.5}, "sil.batch_size"),
+        ({"coef": -1.0}, "sil.coef"),
+        ({"advantage_clip": 0.0}, "sil.advantage_clip"),
+        ({"priority_exponent": float("nan")}, "sil.priority_exponent"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(changes, named):
+    with pytest.raises(ConfigError, match=named):
+        SILConfig(**changes)
+
+
+def test_the_authors_settings_by_learner():
+    a2c, ppo = SILConfig.stock("a2c"), SILConfig.stock("ppo")
+    assert (a2c.updates, a2c.batch_size, a2c.capacity_transitions, a2c.coef) == (4, 512, 100_000, 1.0)
+    assert (ppo.updates, ppo.batch_size, ppo.capacity_transitions, ppo.coef) == (10, 512, 50_000, 0.1)
+    assert a2c.admission == ppo.admission == "positive"
+    with pytest.raises(UnknownName, match="did you mean 'ppo'"):
+        SILConfig.stock("pp")
