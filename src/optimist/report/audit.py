@@ -54,7 +54,7 @@ def flags(block: str, method: str, game: str) -> str:
 
 def _dqn(block: str, game: str) -> str:
     value, cited = _known(block, "DQN", game), _cell("nature_dqn_50M", "DQN", game)
-    return ("a" if cited is not None and 0 < cited and value < cited / 2 else "") + (
+    return ("a" if cited is not None and cited > 0 and value < cited / 2 else "") + (
         "b" if value == _cell(block, "ACPER", game) else ""
     )
 
