@@ -13,7 +13,10 @@ from optimist.algorithms.a2c import A2C
 from optimist.algorithms.acper import ACPER
 from optimist.algorithms.base import Algorithm
 from optimist.algorithms.cardiff import CardiffPPO
+from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.dqn import DQN
 from optimist.algorithms.ppo import PPO
+from optimist.algorithms.rainbow import Rainbow
 from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
 from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, RunConfig
@@ -21,15 +24,22 @@ from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.footprint import bytes_bound
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
-from optimist.networks.actor_critic import ActorCritic, make_actor_critic
+from optimist.networks.actor_critic import as_actor_critic, make_actor_critic
+from optimist.networks.policy import PolicyNetwork
+from optimist.networks.q_network import QNetwork, make_q_network
 from optimist.training.seeding import derive_seed
 
 
-def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> ActorCritic:
+def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetwork:
     """The freshly initialised network, on the run's device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.seed, "network"))
-        policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, config.network)
+        spaces = envs.single_observation_space, envs.single_action_space
+        policy: PolicyNetwork
+        if isinstance(config.algorithm, DQNConfig | RainbowConfig):
+            policy = make_q_network(*spaces, config.network, config.algorithm)
+        else:
+            policy = make_actor_critic(*spaces, config.network)
     return policy.to(config.device)
 
 
@@ -66,9 +76,16 @@ def _sample_of(space: gym.Space[Any]) -> Tensor:
     return torch.as_tensor(space.sample())
 
 
-def make_algorithm(config: RunConfig, policy: ActorCritic, anchor: Anchor) -> Algorithm:
+def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> Algorithm:
     """The learner that the config names."""
     seed = derive_seed(config.seed, "shuffle")
+    if isinstance(policy, QNetwork):
+        if isinstance(config.algorithm, RainbowConfig):
+            return Rainbow(policy, config.algorithm, anchor, seed=seed, frame_stack=config.env.frame_stack)
+        assert isinstance(config.algorithm, DQNConfig)
+        return DQN(policy, config.algorithm, anchor, seed=seed, frame_stack=config.env.frame_stack)
+    assert not isinstance(config.algorithm, DQNConfig | RainbowConfig)
+    policy = as_actor_critic(policy, config.algorithm.name)
     if isinstance(config.algorithm, A2CConfig):
         return A2C(policy, config.algorithm, anchor, seed=seed)
     if isinstance(config.algorithm, ACPERConfig):
