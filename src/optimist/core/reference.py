@@ -126,6 +126,8 @@ class Snapshot:
             current = cast(nn.Module, policy).parameters()
             for average, parameter in zip(self.network.parameters(), current, strict=True):
                 average.lerp_(parameter, 1.0 - self.config.snapshot_decay)
+            for kept, buffer in zip(self.network.buffers(), cast(nn.Module, policy).buffers(), strict=True):
+                kept.copy_(buffer)  # running statistics of observations
 
     def state_dict(self) -> dict[str, Any]:
         """The averaged network."""

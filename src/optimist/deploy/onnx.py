@@ -17,6 +17,7 @@ from optimist.networks.actor_critic import ActorCritic, as_actor_critic
 from optimist.networks.encoder import Image, OneHot, Vector
 from optimist.networks.masked import FORBIDDEN, PartialActor
 from optimist.networks.mlp import MLP
+from optimist.networks.normalize import BOUND, NormalizedVector
 
 FILE = "policy.onnx"
 OPSET = 17
@@ -85,11 +86,19 @@ class Graph:
             value = self.add("Gather", [self.constant(policy.encoder.rows), value], {"axis": 0})
         elif isinstance(policy.encoder, Image):
             value = self.add("Div", [value, self.constant(np.float32(255.0))], {})
+        elif isinstance(policy.encoder, NormalizedVector):
+            value = self.normalized(policy.encoder, value)
         elif not isinstance(policy.encoder, Vector):
             raise ConfigError(f"no ONNX export for the encoder {type(policy.encoder).__name__}")
         if policy.trunk is not None:
             value = self.module(policy.trunk, value)
         return self.module(policy.actor, value)
+
+    def normalized(self, encoder: NormalizedVector, value: str) -> str:
+        """Less the mean, over the spread, clipped."""
+        value = self.add("Sub", [value, self.constant(encoder.mean.float())], {})
+        value = self.add("Mul", [value, self.constant(encoder.scale)], {})
+        return self.add("Clip", [value, self.constant(np.float32(-BOUND)), self.constant(np.float32(BOUND))], {})
 
     def module(self, module: nn.Module, value: str) -> str:
         """One of the modules our networks are made of."""

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from optimist.envs.delay import DelayedRewards
 from optimist.errors import ConfigError, MissingExtra, OptimistError, UnknownName, missing_extra, unknown_name
 
 if TYPE_CHECKING:
@@ -45,12 +46,26 @@ def make_envs(config: EnvConfig, seed: int | None = None) -> AnyVectorEnv:
     except ConfigError:
         envs.close()
         raise
-    return envs
+    return DelayedRewards(envs, config.reward_delay) if config.reward_delay > 1 else envs
 
 
 def can_save_state(envs: AnyVectorEnv) -> bool:
     """Whether the environments can save and restore their exact state (`state_dict`, `load_state_dict`)."""
     return all(callable(getattr(envs.unwrapped, name, None)) for name in ("state_dict", "load_state_dict"))
+
+
+def saved_state(envs: AnyVectorEnv) -> Any:
+    """The exact state of environments that can save it, rewards that are held back included."""
+    state = envs.unwrapped.state_dict()  # type: ignore[attr-defined]
+    return {"envs": state, "delay": envs.state_dict()} if isinstance(envs, DelayedRewards) else state
+
+
+def restore_state(envs: AnyVectorEnv, state: Any) -> None:
+    """Take over what `saved_state` gave."""
+    if isinstance(envs, DelayedRewards):
+        envs.load_state_dict(state["delay"])
+        state = state["envs"]
+    envs.unwrapped.load_state_dict(state)  # type: ignore[attr-defined]
 
 
 def find_spec(env_id: str) -> EnvSpec:

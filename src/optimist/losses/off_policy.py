@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from optimist.core.advantages import accumulate_backwards
 from optimist.core.shapes import require_same_shape
 
 
@@ -29,11 +30,7 @@ def truncated_traces(
     truncated = ratios.clamp_max(cap)
     deltas = truncated * (rewards + gamma * next_values - values)
     carry = gamma * trace_lambda * truncated * (~ends).to(values.dtype)
-    excess = torch.empty_like(values)  # v − V
-    running = torch.zeros_like(values[0])
-    for t in range(len(values) - 1, -1, -1):
-        running = deltas[t] + carry[t] * running
-        excess[t] = running
+    excess = accumulate_backwards(deltas, carry)  # v − V
     following = next_values.clone()
     following[:-1] += torch.where(ends[:-1], 0.0, excess[1:])
     return values + excess, rewards + gamma * following - values

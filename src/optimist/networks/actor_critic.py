@@ -14,6 +14,7 @@ from optimist.networks.initialize import orthogonal
 from optimist.networks.masked import PartialActor, visible_inputs
 from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.networks.normalize import NormalizedVector
 from optimist.networks.policy import PolicyNetwork
 
 
@@ -40,6 +41,11 @@ class ActorCritic(PolicyNetwork):
     def act_greedily(self, obs: Tensor) -> Tensor:
         """The most probable action per row."""
         return self.head.mode(self.actor(self.features(obs)))
+
+    def observe(self, obs: Tensor) -> None:
+        """Fresh observations for the encoder's running mean and spread, if it has them."""
+        if isinstance(self.encoder, NormalizedVector):
+            self.encoder.observe(obs)
 
     def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""
@@ -78,7 +84,9 @@ def make_actor_critic(
     observation_space: gym.Space[object], action_space: gym.Space[object], config: NetworkConfig
 ) -> ActorCritic:
     """The network that the config describes for these (single) spaces."""
-    encoder, shape = make_encoder(observation_space)
+    if config.normalize_observations and config.action_mask:
+        raise ConfigError("network.normalize_observations would normalise the mask too; switch one of the two off")
+    encoder, shape = make_encoder(observation_space, normalize=config.normalize_observations)
     head = make_action_head(action_space, config.log_std)
     orthogonal_init = config.initialization == "orthogonal"
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from optimist.errors import ConfigError
+from optimist.networks.normalize import NormalizedVector
 
 
 class OneHot(nn.Module):
@@ -38,8 +39,12 @@ class Vector(nn.Module):
         return obs.float()
 
 
-def make_encoder(space: gym.Space[object]) -> tuple[OneHot | Image | Vector, tuple[int, ...]]:
+def make_encoder(
+    space: gym.Space[object], *, normalize: bool = False
+) -> tuple[OneHot | Image | Vector | NormalizedVector, tuple[int, ...]]:
     """The encoder for a single observation space, and the shape it gives."""
+    if normalize and not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
+        raise ConfigError(f"network.normalize_observations needs observations that are vectors, got {space}")
     if isinstance(space, gym.spaces.Discrete):
         if space.start != 0:
             raise ConfigError(f"Discrete observations must start at 0, got {space}; shift them with a wrapper")
@@ -47,5 +52,5 @@ def make_encoder(space: gym.Space[object]) -> tuple[OneHot | Image | Vector, tup
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 3 and space.dtype == "uint8":
         return Image(), space.shape
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
-        return Vector(), space.shape
+        return NormalizedVector(space.shape[0]) if normalize else Vector(), space.shape
     raise ConfigError(f"no network for the observation space {space}; expected Discrete, a Box vector or a uint8 image")

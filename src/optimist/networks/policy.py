@@ -19,6 +19,9 @@ class PolicyNetwork(nn.Module, ABC):
     def act_greedily(self, obs: Tensor) -> Tensor:
         """The best action per row."""
 
+    def observe(self, obs: Tensor) -> None:
+        """Look at fresh observations [B, ...], between updates; those that keep statistics of them do so here."""
+
     @abstractmethod
     def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""

@@ -157,7 +157,7 @@ class Collector:
             valid = torch.from_numpy(columns.valid).to(to)
             dones = dones | ~valid  # nothing leads from a dead step anywhere
         raw_rewards = torch.from_numpy(columns.rewards)
-        rewards = raw_rewards.sign() if self.config.clip_rewards else raw_rewards
+        rewards = self.config.reward_scale * (raw_rewards.sign() if self.config.clip_rewards else raw_rewards)
         return Rollout(
             obs=obs,
             actions=actions,

@@ -16,7 +16,7 @@ import torch
 
 from optimist.config import RunConfig
 from optimist.core.anchor import NoAnchor
-from optimist.envs.make import can_save_state, make_envs
+from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
 from optimist.errors import NonFiniteLoss
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
@@ -115,7 +115,7 @@ class Trainer:
             "algorithm": self.algorithm.state_dict(),
             "collector": self.collector.state_dict(),
             "scores": self.scores.state_dict(),
-            "envs": self.envs.unwrapped.state_dict() if self.saves_envs else None,  # type: ignore[attr-defined]
+            "envs": saved_state(self.envs) if self.saves_envs else None,
         }
 
     def load_state_dict(self, state: Any) -> None:
@@ -125,7 +125,7 @@ class Trainer:
         self.algorithm.load_state_dict(state["algorithm"])
         self.scores.load_state_dict(state["scores"])
         if self.saves_envs:
-            self.envs.unwrapped.load_state_dict(state["envs"])  # type: ignore[attr-defined]
+            restore_state(self.envs, state["envs"])
         else:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
@@ -144,6 +144,7 @@ class Trainer:
         rollout = self.collector.collect(progress=self.update / self.config.total_updates)
         collected = time.perf_counter()
         metrics = self.algorithm.update(rollout)
+        self.policy.observe(rollout.obs.flatten(0, 1))
         updated = time.perf_counter()
         self.update += 1
         self.scores.add(self.collector.finished)
