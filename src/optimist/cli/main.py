@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "play episodes with a run's policy",
     "export": "write a run's policy for elsewhere: CybORG, ONNX",
     "watch": "write a film of a run's agent, or of an episode in its memory",
+    "report": "runs → one page with tables, figures and intervals",
     "presets": "list the presets",
     "games": "list the Atari games and their published scores",
     "cage2": "the CAGE Challenge 2 simulator",

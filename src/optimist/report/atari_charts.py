@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from optimist.report import aggregate
 from optimist.report.charts import INK, MUTED, PALETTE, Chart, Key, Panel, step_axis
-from optimist.report.identify import ATARI
 from optimist.report.published import PublishedColumn, highest_counts
 from optimist.report.runs import RETURN, Run
 from optimist.report.score_charts import row_label, rows_from_top
 from optimist.report.scores import Statistic
-from optimist.report.study import Study, aligned
+from optimist.report.study import aligned
 
 FLOAT = NDArray[np.float64]
 STATISTICS: dict[str, Callable[[Any], FLOAT]] = {
@@ -44,13 +43,13 @@ def normalized(
     statistic: Statistic,
 ) -> tuple[list[Normalized], list[str]]:
     """Our and published columns, human-normalised, on the games that all of ours and all of theirs have."""
-    by_game = {name: _by_game(runs, statistic) for name, runs in ours.items()}
-    games = [game for game in sorted(set.intersection(*(set(found) for found in by_game.values())) if by_game else ())
+    found_in = {name: by_game(runs, statistic) for name, runs in ours.items()}
+    games = [game for game in sorted(set.intersection(*(set(found) for found in found_in.values())) if found_in else ())
              if all(game in column.scores for column in published)]  # fmt: skip
     if not games:
         return [], []
     found = []
-    for name, scores in by_game.items():
+    for name, scores in found_in.items():
         matrix = aggregate.score_matrix(aggregate.human_normalized({game: scores[game] for game in games}))
         found.append(Normalized(name, matrix, True, keys[name]))
     for column in published:
@@ -66,7 +65,7 @@ def aggregates(columns: Sequence[Normalized], games: Sequence[str], name: str) -
     runs = "; ".join(f"{column.name} {column.scores.shape[0]}" for column in columns if column.ours)
     caption = (
         f"Human-normalised scores on {len(games)} game{'s' * (len(games) != 1)}; runs a game: {runs}. Bars: 95 % "
-        f"intervals of the stratified bootstrap ({REPS:,} resamples). Hollow: published, one number a game: no interval."
+        f"intervals, stratified bootstrap ({REPS:,} resamples). Hollow: published, one number a game, no interval."
     )
     return Chart(name, "Aggregate scores with intervals", panels, caption, (), (4.3, height), 2)
 
@@ -131,7 +130,9 @@ def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) 
     return Chart(name, "Probability of improvement", [Panel("", draw)], caption, (), (6.0, height), 1)
 
 
-def efficiency(study: Study, columns: Mapping[str, Sequence[Run]], games: Sequence[str], name: str) -> Chart | None:
+def efficiency(
+    columns: Mapping[str, Sequence[Run]], keys: Mapping[str, Key], games: Sequence[str], name: str
+) -> Chart | None:
     """IQM of human-normalised training returns over steps."""
     from optimist.envs.atari.games import get_game
 
@@ -150,7 +151,6 @@ def efficiency(study: Study, columns: Mapping[str, Sequence[Run]], games: Sequen
         found[label] = steps, aggregate.sample_efficiency(curves, reps=500)
     if not found:
         return None
-    keys = study.keys(ATARI)
 
     def draw(axis: Any) -> None:
         scale = step_axis(axis, max(steps[-1] for steps, _ in found.values()))
@@ -224,7 +224,8 @@ def _published_dash(columns: Sequence[Normalized], column: Normalized) -> str:
     return ("--", ":", "-.", "-")[others.index(column.name) % 4]
 
 
-def _by_game(runs: Sequence[Run], statistic: Statistic) -> dict[str, list[float]]:
+def by_game(runs: Sequence[Run], statistic: Statistic) -> dict[str, list[float]]:
+    """The scores of each game."""
     found: dict[str, list[float]] = {}
     for run in runs:
         found.setdefault(run.env, []).append(run.scores[statistic].value)

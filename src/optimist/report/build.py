@@ -1,0 +1,216 @@
+"""build_report: folders → OUT/report.html, OUT/figures and OUT/tables."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import optimist
+from optimist.errors import RunFolderError
+from optimist.report import atari_charts, score_charts, score_tables, training_charts
+from optimist.report.charts import Chart
+from optimist.report.identify import ATARI, CAGE2
+from optimist.report.page import Section, paragraph, render, tiles
+from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
+from optimist.report.rows import collect
+from optimist.report.run_pages import run_page, runs_table
+from optimist.report.runs import Run
+from optimist.report.scores import STATISTICS, Statistic, Unlike
+from optimist.report.study import Study
+from optimist.report.tables import Cell, Head, Table
+from optimist.report.training_charts import slug
+from optimist.tracking.atomic import disk_errors, write_text
+
+PAGE = "report.html"
+Part = Table | Chart | str
+AGGREGATED = (0, 1, 6, 7)
+"""Of the published columns of table 1, those that stand beside our aggregates: CleanRL, PPO's paper, SIL, OPR."""
+
+
+def build_report(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    title: str = "Runs and what they reached",
+    statistic: Statistic = "last-100",
+    unlike: Unlike = "refuse",
+    published: bool = False,
+) -> Path:
+    """Writes the report and returns the page's path; `published` shows the paper's tables without Atari runs, too."""
+    _check_out(out)
+    runs, problems = collect(folders)
+    if not runs and not published:
+        detail = f"; {problems[0].where}: {problems[0].what}" if problems else ""
+        raise RunFolderError(f"no run below {', '.join(map(str, folders))}{detail}")
+    study = Study(runs, problems, statistic, unlike)
+    study.check()
+    with disk_errors(out):
+        for folder in ("figures", "tables"):
+            (out / folder).mkdir(parents=True, exist_ok=True)
+    sections = [Section("overview", "Overview", _overview(study))]
+    families = [ATARI] if published and ATARI not in study.families() else []
+    for family in [*families, *study.families()]:
+        parts = [*(_atari_parts(study) if family == ATARI else ()), *_family_parts(study, family)]
+        sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
+    sections += _run_sections(study, out)
+    sections.append(Section("reading", "How to read this", _reading(study)))
+    page = render(title, _lead(study), sections, _footer(folders))
+    with disk_errors(out):
+        write_text(out / PAGE, page)
+    return out / PAGE
+
+
+def _check_out(out: Path) -> None:
+    """A report may be written over a report, and into nothing else that is there."""
+    if out.exists() and not out.is_dir():
+        raise RunFolderError(f"{out} is a file; a report needs a folder")
+    if out.exists() and any(out.iterdir()) and not (out / PAGE).exists():
+        raise RunFolderError(f"{out} is not empty and holds no report; choose another -o")
+
+
+def _written(part: Part, out: Path) -> str:
+    """The part as HTML; tables and charts also as files."""
+    if isinstance(part, str):
+        return part
+    with disk_errors(out):
+        part.save(out / ("tables" if isinstance(part, Table) else "figures"))
+    return part.html()
+
+
+def _family_parts(study: Study, family: str) -> Iterator[Part]:
+    for part in (
+        score_tables.scores_table(study, family, study.statistic),
+        score_tables.conversion_table(study, family),
+    ):
+        if part is not None:
+            yield part
+    others = [score_tables.scores_table(study, family, other) for other in STATISTICS if other != study.statistic]
+    found = [table for table in others if table is not None]
+    if found:
+        yield "<details><summary>The same runs under other statistics</summary>"
+        yield from found
+        yield "</details>"
+    charts = (
+        score_charts.seeds(study, family),
+        training_charts.cage_zoom(study) if family == CAGE2 else training_charts.learning(study, family),
+        training_charts.entropy(study, family),
+        training_charts.memory(study, family),
+        score_charts.ablations(study, family),
+    )
+    yield from (chart for chart in charts if chart is not None)
+
+
+def _atari_parts(study: Study) -> Iterator[Part]:
+    for long in (False, True):
+        ours = study.columns(ATARI, long=long)
+        yield score_tables.paper_table(study, long=long)
+        block = "opr_table_50M" if long else "opr_table_10M"
+        columns = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
+        means = {name: _game_means(study, runs) for name, runs in ours.items()}
+        budget = "50M" if long else "10M"
+        yield atari_charts.counts(
+            means, [column for column in columns if column.block == block], table_games(block),
+            name=f"highest-{budget}", title=f"Highest scores, {budget} steps",
+        )  # fmt: skip
+        beside = columns if long else [columns[at] for at in AGGREGATED]
+        keys = {name: study.keys(ATARI)[study.labels(ATARI)[id(runs[0])]] for name, runs in ours.items()}
+        found, games = atari_charts.normalized(ours, beside, keys, study.statistic)
+        if found:
+            yield score_tables.aggregate_table(found, games, f"aggregates-{budget}")
+            yield atari_charts.aggregates(found, games, f"aggregates-{budget}")
+            yield atari_charts.profiles(found, games, f"profiles-{budget}")
+            more = (
+                atari_charts.improvement(found, games, f"improvement-{budget}"),
+                atari_charts.efficiency(ours, keys, games, f"efficiency-{budget}"),
+            )
+            yield from (chart for chart in more if chart is not None)
+        elif ours:
+            yield paragraph("No game has a finished run of every method, so there are no aggregates.")
+
+
+def _game_means(study: Study, runs: Sequence[Run]) -> dict[str, float]:
+    by_game = atari_charts.by_game(runs, study.statistic)
+    return {game: sum(values) / len(values) for game, values in by_game.items()}
+
+
+def _run_sections(study: Study, out: Path) -> list[Section]:
+    table = _written(runs_table(study.runs), out) if study.runs else ""
+    pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.source == "run folder"]
+    rest = len(study.runs) - len(pages)
+    note = paragraph(f"{rest} runs come from results files, which hold no more than their row above.") if rest else ""
+    missing = "".join(
+        f"<li><code>{html.escape(problem.where)}</code>: {html.escape(problem.what)}</li>" for problem in study.problems
+    )
+    body = f'<ul class="missing">{missing}</ul>' if missing else paragraph("Nothing: everything found could be used.")
+    return [
+        Section(
+            "runs-all", "Runs", f"<details><summary>Table of all runs</summary>{table}</details>{note}{''.join(pages)}"
+        ),
+        Section("missing", "What is missing", body),
+    ]
+
+
+def _lead(study: Study) -> str:
+    finished = [run for run in study.runs if run.finished]
+    facts = [
+        ("finished runs", str(len(finished))),
+        ("unfinished", str(len(study.runs) - len(finished))),
+        ("methods", str(len({run.method for run in study.runs}))),
+        ("environments", str(len({(run.identity.family, run.env) for run in study.runs}))),
+        ("statistic", study.statistic),
+    ]
+    words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
+    if study.problems:
+        number = len(study.problems)
+        words += (
+            f'<p class="callout">{number} thing{"s" * (number != 1)} could not be used or is not finished: '
+            '<a href="#missing">what is missing</a>.</p>'
+        )
+    return words + tiles(facts)
+
+
+def _overview(study: Study) -> str:
+    """Which methods met which environments, with how many seeds."""
+    rows = []
+    for family in study.families():
+        for env in study.envs(family):
+            methods: dict[str, list[bool]] = {}
+            for run in study.of(family):
+                if run.env == env:
+                    methods.setdefault(run.method, []).append(run.finished)
+            words = [
+                f"{name} {sum(done)}" + (f" (+ {len(done) - sum(done)} unfinished)" if not all(done) else "")
+                for name, done in methods.items()
+            ]
+            rows.append([Cell(env), Cell(family), Cell("; ".join(words))])
+    if not rows:
+        return paragraph("No runs were given: published numbers only.")
+    heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("finished seeds", numeric=False)]
+    return Table("overview-table", "What was run.", heads, rows, "Finished seeds of each method.").html()
+
+
+def _reading(study: Study) -> str:
+    mixed = "One or more columns, marked *, mix budgets, sticky actions or statistics, as was asked for."
+    words = [
+        "last-100 is what training itself saw; final is the last policy on fresh episodes; best-epoch is the highest "
+        "of many evaluations. The last is a maximum: it grows with the number of evaluations and with their noise, and "
+        "no policy need be that good. It is here to be compared with sources that report it, and with nothing else.",
+        "A column holds scores of one statistic, one sticky-action probability and one budget. "
+        + (mixed if study.unlike == "mix" else "Others are refused or stand in columns of their own."),
+        "Small samples: an interval over two or three seeds is wide because little is known. Intervals that overlap do "
+        "not show that two methods are equal, and a missing interval means a single run.",
+        "Aggregates: IQM is the mean of the middle half of all runs of all games; the median looks at one game only, "
+        "the mean at outliers; the optimality gap says how far runs stay below a human. Intervals come from redrawing "
+        "runs within each game (stratified bootstrap), so they speak of other seeds, not of other games.",
+        "Human-normalised scores use the random and human scores of DQN Zoo; its random score of VideoPinball, "
+        "16,256.9, is 0.0 in other collections, which changes that game by an order of magnitude.",
+    ]
+    return "".join(paragraph(text) for text in words)
+
+
+def _footer(folders: Sequence[Path]) -> str:
+    command = html.escape(f"optimist report {' '.join(str(folder) for folder in folders)}")
+    now = datetime.now(UTC)
+    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{command}</code></p>"

@@ -1,0 +1,190 @@
+"""The report's tables: the paper's two with our columns, scores by environment, goals kept, aggregates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from optimist.report import aggregate, audit
+from optimist.report.atari_charts import REPS, STATISTICS, Normalized
+from optimist.report.means import difference_interval, mean_interval
+from optimist.report.proportions import wilson_interval
+from optimist.report.published import TABLE_1, TABLE_2, PublishedColumn, published_column, table_games
+from optimist.report.reference import reference_scores
+from optimist.report.runs import Run
+from optimist.report.scores import STATISTICS as MEANINGS
+from optimist.report.scores import Statistic, readable, same, short_steps
+from optimist.report.study import Study
+from optimist.report.tables import Cell, Head, Table
+from optimist.report.training_charts import slug
+
+OURS = "measured here"
+
+
+def paper_table(study: Study, *, long: bool) -> Table:
+    """The paper's table of 49 games (10M steps) or of 14 (50M): our columns with intervals, then published ones."""
+    ours = study.columns("Atari", long=long)
+    block = "opr_table_50M" if long else "opr_table_10M"
+    published = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
+    heads = [Head("game", numeric=False)]
+    heads += [Head(name, _fine_print(runs, study.statistic), OURS) for name, runs in ours.items()]
+    heads += [Head(c.method if c.block == block else c.label, c.fine_print, _group(c), url=c.url) for c in published]
+    bold: Mapping[str, Sequence[str]] = reference_scores()["scores"][block]["bold"]
+    rows = []
+    for game in table_games(block):
+        cells = [_mean_cell([run.scores[study.statistic].value for run in runs if run.env == game])
+                 for runs in ours.values()]  # fmt: skip
+        theirs = [_published_cell(column, game, block, bold.get(game, ())) for column in published]
+        rows.append([Cell(game), *_strongest(cells), *theirs])
+    used = sorted({mark for row in rows for cell in row for mark in cell.marks})
+    notes = [f"{mark}: {audit.FLAGS[mark].meaning}" for mark in used] + list(audit.NOTES)
+    return Table(
+        "table-2-14-games-50M" if long else "table-1-49-games-10M",
+        "Table 2: 14 games, 50M steps." if long else "Table 1: 49 games, 10M steps.",
+        heads,
+        rows,
+        _paper_caption(study, ours, long=long),
+        notes,
+    )
+
+
+def scores_table(study: Study, family: str, statistic: Statistic) -> Table | None:
+    """A row a method and environment: mean with interval, range, and the difference from the first method."""
+    rows = []
+    for env in study.envs(family):
+        base: list[float] | None = None
+        for long in study.tables(family):
+            for name, runs in study.columns(family, long=long, statistic=statistic).items():
+                here = [run for run in runs if run.env == env]
+                values = [run.scores[statistic].value for run in here]
+                if values:
+                    rows.append(_score_row(env, name, here, values, base))
+                    base = values if base is None else base
+    if not rows:
+        return None
+    heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("seeds"),
+             Head("mean", "± 95 %, Student"), Head("lowest – highest", "over seeds"),
+             Head("difference", "from the row that says “base”, ± 95 %, Welch"), Head("steps")]  # fmt: skip
+    caption = f"{statistic}: {MEANINGS[statistic]}."
+    return Table(f"scores-{slug(family)}-{statistic}", f"{family}, {statistic}.", heads, rows, caption)
+
+
+def conversion_table(study: Study, family: str) -> Table | None:
+    """Tasks with a goal: how often it was seen, and how often kept."""
+    rows = []
+    for env in study.envs(family):
+        for name, runs in study.columns(family).items() if family != "Atari" else ():
+            here = [run.summary for run in runs if run.env == env and "goal_seen" in run.summary]
+            if here:
+                seen = sum(bool(summary["goal_seen"]) for summary in here)
+                solved = sum(bool(summary.get("solved")) for summary in here)
+                kept = sum(bool(summary["goal_seen"] and summary.get("solved")) for summary in here)
+                low, high = wilson_interval(kept, seen)
+                share = Cell(value=kept / seen, digits=2) if seen else Cell("–")
+                bounds = Cell(f"{low:.2f} – {high:.2f}") if seen else Cell("–")
+                counts = [Cell(f"{number} of {len(here)}") for number in (seen, solved)]
+                rows.append([Cell(env), Cell(name), *counts, share, bounds])
+    if not rows:
+        return None
+    heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("goal seen", "runs"),
+             Head("solved", "runs"), Head("conversion"), Head("95 % interval", "Wilson")]  # fmt: skip
+    caption = (
+        "Seen: some training episode reached the goal. Solved: at least 90 % of the last 100 training episodes did. "
+        "Conversion: P(solved | seen), which tells keeping from finding."
+    )
+    return Table(f"goals-{slug(family)}", f"{family}, goals.", heads, rows, caption)
+
+
+def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: str) -> Table:
+    """The numbers behind the chart of aggregates."""
+    rows = []
+    for column in columns:
+        cells = []
+        for statistic in STATISTICS.values():
+            if column.ours:
+                estimate = aggregate.bootstrap(column.scores, statistic, reps=REPS)
+                cells.append(Cell(f"{estimate.value:.3f} ({estimate.low:.3f} – {estimate.high:.3f})".replace("-", "−")))
+            else:
+                cells.append(Cell(value=float(statistic(column.scores)), digits=3))
+        rows.append([Cell(column.name), Cell(OURS if column.ours else "published"), *cells])
+    heads = [Head("column", numeric=False), Head("", numeric=False), *(Head(title) for title in STATISTICS)]
+    caption = (
+        f"Human-normalised scores on {len(games)} game{'s' * (len(games) != 1)} that all columns have: "
+        f"{', '.join(games)}. In brackets: 95 % intervals of the stratified bootstrap."
+    )
+    return Table(name, "Aggregates.", heads, rows, caption)
+
+
+def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], base: list[float] | None) -> list[Cell]:
+    mean = _mean_cell(values)
+    lowest, highest = Cell(value=min(values)).shown, Cell(value=max(values)).shown
+    if base is None:
+        difference = Cell("base")
+    else:
+        interval = difference_interval(values, base)
+        difference = Cell(value=interval.mean, half_width=interval.half_width)
+    budgets = {run.budget for run in runs}
+    steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
+    seeds = Cell(str(len(values)))
+    return [Cell(env), Cell(name), seeds, Cell(value=mean.value, half_width=mean.half_width),
+            Cell(f"{lowest} – {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
+
+
+def _one(budgets: set[int]) -> bool:
+    return same("budget", min(budgets), max(budgets))
+
+
+def _mean_cell(values: Sequence[float]) -> Cell:
+    if not values:
+        return Cell()
+    interval = mean_interval(list(values))
+    half = interval.half_width if math.isfinite(interval.half_width) else None
+    return Cell(value=interval.mean, half_width=half, runs=len(values))
+
+
+def _strongest(cells: Sequence[Cell]) -> list[Cell]:
+    """The highest of our means in bold, if there are several."""
+    values = [cell.value for cell in cells if cell.value is not None]
+    if len(values) < 2:
+        return list(cells)
+    return [
+        Cell(cell.text, cell.value, cell.half_width, cell.runs, cell.marks, cell.value == max(values)) for cell in cells
+    ]
+
+
+def _published_cell(column: PublishedColumn, game: str, block: str, bold: Sequence[str]) -> Cell:
+    score = column.scores.get(game)
+    if score is None:
+        return Cell()
+    strong = column.block == block and column.method in bold
+    marks = audit.flags(column.block, column.method, game)
+    digits = 1 if abs(score.value) < 100_000 else 0
+    return Cell(value=score.value, marks=marks, strong=strong, digits=digits)
+
+
+def _group(column: PublishedColumn) -> str:
+    return "the OPR paper's columns" if column.block.startswith("opr_table") else "published elsewhere"
+
+
+def _fine_print(runs: Sequence[Run], statistic: Statistic) -> str:
+    budgets = sorted({run.budget for run in runs})
+    steps = short_steps(budgets[0]) + (f" – {short_steps(budgets[-1])}" if not _one(set(budgets)) else "")
+    sticky = " / ".join(sorted({readable(run.sticky) for run in runs}))
+    return f"{steps} steps, {statistic}, sticky {sticky}"
+
+
+def _paper_caption(study: Study, ours: Mapping[str, Sequence[Run]], *, long: bool) -> str:
+    budget = 50_000_000 if long else 10_000_000
+    words = [
+        f"Ours: {study.statistic}, mean over seeds ± 95 % (Student), bold: the highest of ours. "
+        "Published: as printed, bold as in the paper; letters mark doubts, listed below."
+    ]
+    if not ours:
+        words.append("No finished run of this budget was given.")
+    short = [name for name, runs in ours.items() if any(run.budget < 0.98 * budget for run in runs)]
+    if short:
+        words.append(f"Not of this table's budget: {'; '.join(short)} (see the column's head).")
+    few = [run for runs in ours.values() for run in runs if (run.scores[study.statistic].episodes or 100) < 100]
+    if few and study.statistic == "last-100":
+        words.append(f"{len(few)} runs finished fewer than 100 training games; theirs is the mean of those.")
+    return " ".join(words)
