@@ -76,8 +76,19 @@ def test_nothing_happens_until_enough_is_stored():
     assert {"loss/sil", "sil/advantage", "sil/better"} <= set(anchor.metrics())
 
 
+def test_no_more_steps_are_drawn_than_are_stored():
+    drawn = []
+    anchor, policy = sil(updates=1, batch_size=16), TableActorCritic()
+    draw = anchor.past.draw
+    anchor.past.draw = lambda size, generator: drawn.append(size) or draw(size, generator)
+    for length in (3, 20):
+        anchor.observe(make_steps([[1.0]] * length, [[0]] * (length - 1) + [[1]]))
+        anchor.after_update(policy, lambda loss: None)
+    assert drawn == [3, 16]
+
+
 def test_its_steps_raise_the_probability_of_what_went_better_and_the_value_with_it():
-    anchor, policy = sil(admission="any", updates=50, value_coef=1.0, entropy_coef=0.0), TableActorCritic()
+    anchor, policy = sil(admission="any", updates=100, value_coef=1.0, entropy_coef=0.0), TableActorCritic()
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
     with torch.no_grad():
         policy.values.zero_()
@@ -97,7 +108,7 @@ def test_its_steps_raise_the_probability_of_what_went_better_and_the_value_with_
 
 
 def test_priorities_follow_the_clipped_shortfall():
-    anchor, policy = sil(updates=1, priority_exponent=1.0, batch_size=200), TableActorCritic()
+    anchor, policy = sil(updates=20, priority_exponent=1.0, batch_size=200), TableActorCritic()
     with torch.no_grad():
         policy.values.copy_(torch.tensor([0.0, 0.7, 2.0, 0.0, 0.0, 0.0]))
     anchor.observe(make_steps([[5.0, 1.0, 1.0]], [[1, 1, 1]], obs=[[0, 1, 2]]))

@@ -112,7 +112,8 @@ class SelfImitation:
         """The losses on one batch of past steps, whose priorities are set anew."""
         if not hasattr(policy, "evaluate"):
             raise ConfigError("SIL needs an actor-critic: a policy with evaluate(obs, actions) → log π, entropy, V")
-        rows = self.past.draw(self.config.batch_size, self.generator)
+        size = min(self.config.batch_size, self.past.num_transitions)  # as the authors do: few steps make a small step
+        rows = self.past.draw(size, self.generator)
         logp, entropy, values = policy.evaluate(rows.obs, rows.actions)
         self.past.set_priorities(rows.rows, (rows.returns - values).clamp(0.0, self.config.advantage_clip))
         return self_imitation(logp, entropy, values, rows.returns, rows.weights, self.config)

@@ -178,6 +178,8 @@ def _nearest(name: str) -> str | None:
 def _missing_package(spec: EnvSpec, error: Exception) -> MissingExtra:
     if "box2d" in str(error).lower():
         return missing_extra(spec.id, "classic", "Box2D")
+    if str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        return missing_extra(spec.id, "mujoco", "MuJoCo")
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return MissingExtra(f"{spec.id} needs {package}: pip install {package}")

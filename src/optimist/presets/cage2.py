@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
-from optimist.config import CardiffPPOConfig, EnvConfig, NetworkConfig, RunConfig
+from optimist.anchors.config import SILConfig
+from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.presets.grids import NO_OPR
+from optimist.presets.grids import NO_OPR, NO_SIL
 from optimist.presets.registry import preset
 
 Red = Annotated[str, "Attacker: B_line, Meander, Sleep, or mixed (half B_line, half Meander)."]
@@ -17,6 +19,7 @@ Green = Annotated[str, "Users: Sleep, or GreenAgent (noise)."]
 
 EPISODES = 100_000  # paper, table of CAGE 2; Cardiff's script too, with games of 100 steps
 STEPS_PER_UPDATE = 20_000  # Cardiff
+SMALL_GAMES = 32
 
 
 @preset("cage2/cardiff")
@@ -57,6 +60,81 @@ def ppo(
     """The same PPO on the challenge's own interface, 52 bits and 145 actions: the paper's baseline."""
     game = {"red": red, "rules": rules, "table": table, "horizon": horizon, "green": green}
     return _config(_env("optimist/CAGE2-v0", game), NO_OPR)
+
+
+@preset("cage2/sil")
+def sil(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """Cardiff's PPO with self-imitation, every game stored: no reward is positive, so the authors' rule stores none."""
+    return _opening_config(red, rules, table, horizon, green, NO_OPR, _sil("ppo"))
+
+
+@preset("cage2/opr-sil")
+def opr_sil(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """Cardiff's PPO with OPR, our default, and self-imitation."""
+    return _opening_config(red, rules, table, horizon, green, OPRConfig(), _sil("ppo"))
+
+
+@preset("cage2/a2c")
+def a2c(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """A2C on Cardiff's interface, 32 whole games an update."""
+    return _small_updates(_opening_config(red, rules, table, horizon, green, NO_OPR), A2CConfig())
+
+
+@preset("cage2/a2c-opr")
+def a2c_opr(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """The same A2C with OPR, our default."""
+    return _small_updates(_opening_config(red, rules, table, horizon, green, OPRConfig()), A2CConfig())
+
+
+@preset("cage2/a2c-sil")
+def a2c_sil(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """The same A2C with self-imitation, every game stored."""
+    return _small_updates(_opening_config(red, rules, table, horizon, green, NO_OPR, _sil("a2c")), A2CConfig())
+
+
+@preset("cage2/acper")
+def acper(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """Actor-critic with prioritised replay, a reconstruction, on Cardiff's interface."""
+    return _small_updates(_opening_config(red, rules, table, horizon, green, NO_OPR), ACPERConfig())
+
+
+@preset("cage2/acper-opr")
+def acper_opr(
+    red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
+) -> RunConfig:
+    """The same ACPER with OPR, our default."""
+    return _small_updates(_opening_config(red, rules, table, horizon, green, OPRConfig()), ACPERConfig())
+
+
+def _sil(learner: str) -> SILConfig:
+    """The SIL authors' settings, but for the rule of what is stored."""
+    return replace(SILConfig.stock(learner), admission="any")
+
+
+def _opening_config(
+    red: str, rules: str, table: str, horizon: int, green: str, opr: OPRConfig, sil: SILConfig = NO_SIL
+) -> RunConfig:
+    """Cardiff's interface and opening without its two habits, as for `cage2/cardiff-opr`."""
+    game = {"red": red, "rules": rules, "table": table, "horizon": horizon, "green": green, "opening": True}
+    return replace(_config(_cardiff_env(game, faithful=False), opr), sil=sil)
+
+
+def _small_updates(config: RunConfig, learner: A2CConfig | ACPERConfig) -> RunConfig:
+    """For learners that take one step on each rollout: 32 whole games instead of Cardiff's 20,000 steps. Ours."""
+    learner = replace(learner, rollout_steps=max(2, config.algorithm.rollout_steps))
+    return replace(config, env=replace(config.env, num_envs=SMALL_GAMES), algorithm=learner)
 
 
 def _cardiff_env(game: dict[str, Any], *, faithful: bool) -> EnvConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from optimist.anchors.config import SILConfig
 from optimist.config import AlgorithmConfig, EnvConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import grids
@@ -42,6 +43,18 @@ def a2c_opr(size: Size = 12) -> RunConfig:
     return _config(size, grids.A2C, OPRConfig())
 
 
-def _config(size: int, algorithm: AlgorithmConfig, opr: OPRConfig) -> RunConfig:
+def _config(size: int, algorithm: AlgorithmConfig, opr: OPRConfig, sil: SILConfig = grids.NO_SIL) -> RunConfig:
     env = EnvConfig(id="optimist/DeepSea-v0", num_envs=16, kwargs={"size": size})
-    return grids.grid_config(env, algorithm, opr)
+    return grids.grid_config(env, algorithm, opr, sil)
+
+
+def _register(method: grids.Method) -> None:
+    def build(size: Size = 12) -> RunConfig:
+        return _config(size, method.algorithm, method.opr, method.sil)
+
+    build.__doc__ = f"{method.text}, on DeepSea."
+    preset(f"deepsea/{method.name}")(build)
+
+
+for _method in grids.METHODS:
+    _register(_method)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
-from optimist.config import A2CConfig, AlgorithmConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.anchors.config import SILConfig
+from optimist.config import (
+    A2CConfig,
+    ACPERConfig,
+    AlgorithmConfig,
+    EnvConfig,
+    NetworkConfig,
+    PPOConfig,
+    RunConfig,
+)
 from optimist.core.config import OPRConfig
 
 NO_OPR = OPRConfig(enabled=False)
+NO_SIL = SILConfig()
 
 PPO = PPOConfig(
     rollout_steps=64,  # × 16 envs = 1,024 steps an update
@@ -22,6 +33,41 @@ A2C = A2CConfig(
     learning_rate=1e-3,  # as PPO's
     entropy_coef=0.01,
 )
+
+
+ACPER = ACPERConfig(
+    rollout_steps=A2C.rollout_steps,
+    learning_rate=A2C.learning_rate,
+    entropy_coef=A2C.entropy_coef,
+    max_grad_norm=A2C.max_grad_norm,
+    replay_start=1_000,  # ours: the 10,000 of Atari runs are a twentieth of this one
+)
+
+
+def stock_sil(learner: str) -> SILConfig:
+    """The SIL authors' settings; ours is only that it does not wait for 100 steps, eight successes of DeepSea-12."""
+    return replace(SILConfig.stock(learner), start_transitions=1)
+
+
+class Method(NamedTuple):
+    """A learner and what holds it to the past."""
+
+    name: str
+    algorithm: AlgorithmConfig
+    opr: OPRConfig
+    sil: SILConfig
+    text: str
+
+
+METHODS = (
+    Method("ppo-sil", PPO, NO_OPR, stock_sil("ppo"), "PPO with self-imitation, its authors' settings"),
+    Method("ppo-opr-sil", PPO, OPRConfig(), stock_sil("ppo"), "PPO with OPR, our default, and self-imitation"),
+    Method("a2c-sil", A2C, NO_OPR, stock_sil("a2c"), "A2C with self-imitation, its authors' settings"),
+    Method("a2c-sil-opr", A2C, OPRConfig(), stock_sil("a2c"), "A2C with OPR, our default, and self-imitation"),
+    Method("acper", ACPER, NO_OPR, NO_SIL, "Actor-critic with prioritised replay, a reconstruction"),
+    Method("acper-opr", ACPER, OPRConfig(), NO_SIL, "ACPER with OPR, our default"),
+)
+"""Beyond PPO, A2C and OPR, which have functions of their own."""
 
 
 def literal_opr() -> OPRConfig:
@@ -39,7 +85,7 @@ def literal_opr() -> OPRConfig:
     )
 
 
-def grid_config(env: EnvConfig, algorithm: AlgorithmConfig, opr: OPRConfig) -> RunConfig:
+def grid_config(env: EnvConfig, algorithm: AlgorithmConfig, opr: OPRConfig, sil: SILConfig = NO_SIL) -> RunConfig:
     """A run of 200,000 steps on a grid; MLP-64 on one-hot observations."""
     return RunConfig(
         total_steps=200_000,
@@ -47,4 +93,5 @@ def grid_config(env: EnvConfig, algorithm: AlgorithmConfig, opr: OPRConfig) -> R
         network=NetworkConfig(hidden=(64, 64), activation="tanh"),
         algorithm=algorithm,
         opr=opr,
+        sil=sil,
     )

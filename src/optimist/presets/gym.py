@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
-from optimist.config import A2CConfig, AlgorithmConfig, EnvConfig, PPOConfig, RunConfig
+from optimist.anchors.config import SILConfig
+from optimist.config import A2CConfig, ACPERConfig, AlgorithmConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.presets.grids import NO_OPR
+from optimist.presets.grids import NO_OPR, NO_SIL
 from optimist.presets.registry import preset
 
 EnvId = Annotated[str, "Gymnasium id, for example CartPole-v1."]
@@ -72,6 +73,13 @@ A2C_ELSEWHERE = Setting(
     A2CConfig(rollout_steps=5, learning_rate=7e-4, gae_lambda=1.0, entropy_coef=0.0),
 )
 
+ACPER_ELSEWHERE = Setting(
+    A2C_ELSEWHERE.total_steps,
+    A2C_ELSEWHERE.num_envs,
+    # A2C's settings; segments of 20 steps as in ACER; replay starts sooner than on Atari (ours).
+    ACPERConfig(rollout_steps=20, learning_rate=7e-4, entropy_coef=0.0, max_grad_norm=0.5, replay_start=1_000),
+)
+
 
 @preset("gym/ppo")
 def ppo(env: EnvId = "CartPole-v1") -> RunConfig:
@@ -110,10 +118,46 @@ def a2c_opr(env: EnvId = "CartPole-v1") -> RunConfig:
     return _config(env, A2C_ELSEWHERE, OPRConfig())
 
 
-def _config(env: str, setting: Setting, opr: OPRConfig) -> RunConfig:
+@preset("gym/ppo-sil")
+def ppo_sil(env: EnvId = "CartPole-v1") -> RunConfig:
+    """PPO with self-imitation on any Gymnasium environment."""
+    return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), NO_OPR, _sil("ppo"))
+
+
+@preset("gym/ppo-opr-sil")
+def ppo_opr_sil(env: EnvId = "CartPole-v1") -> RunConfig:
+    """PPO with OPR, our default, and self-imitation on any Gymnasium environment."""
+    return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), OPRConfig(), _sil("ppo"))
+
+
+@preset("gym/a2c-sil")
+def a2c_sil(env: EnvId = "CartPole-v1") -> RunConfig:
+    """A2C with self-imitation on any Gymnasium environment."""
+    return _config(env, A2C_ELSEWHERE, NO_OPR, _sil("a2c"))
+
+
+@preset("gym/acper")
+def acper(env: EnvId = "CartPole-v1") -> RunConfig:
+    """Actor-critic with prioritised replay, a reconstruction, on any Gymnasium environment."""
+    return _config(env, ACPER_ELSEWHERE, NO_OPR)
+
+
+@preset("gym/acper-opr")
+def acper_opr(env: EnvId = "CartPole-v1") -> RunConfig:
+    """ACPER with OPR, our default, on any Gymnasium environment."""
+    return _config(env, ACPER_ELSEWHERE, OPRConfig())
+
+
+def _sil(learner: str) -> SILConfig:
+    """The authors' settings; any episode is stored, as rewards may all be negative, and time limits are no ends."""
+    return replace(SILConfig.stock(learner), admission="any", time_limit="bootstrap")
+
+
+def _config(env: str, setting: Setting, opr: OPRConfig, sil: SILConfig = NO_SIL) -> RunConfig:
     return RunConfig(
         total_steps=setting.total_steps,
         env=EnvConfig(id=env, num_envs=setting.num_envs),
         algorithm=setting.algorithm,
         opr=opr,
+        sil=sil,
     )

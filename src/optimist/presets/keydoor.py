@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from optimist.anchors.config import SILConfig
 from optimist.config import AlgorithmConfig, EnvConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import grids
@@ -43,6 +44,20 @@ def a2c_opr(height: Height = 6, apple: Apple = False) -> RunConfig:
     return _config(height, apple, grids.A2C, OPRConfig())
 
 
-def _config(height: int, apple: bool, algorithm: AlgorithmConfig, opr: OPRConfig) -> RunConfig:
+def _config(
+    height: int, apple: bool, algorithm: AlgorithmConfig, opr: OPRConfig, sil: SILConfig = grids.NO_SIL
+) -> RunConfig:
     env = EnvConfig(id="optimist/KeyDoorTreasure-v0", num_envs=16, kwargs={"height": height, "apple": apple})
-    return grids.grid_config(env, algorithm, opr)
+    return grids.grid_config(env, algorithm, opr, sil)
+
+
+def _register(method: grids.Method) -> None:
+    def build(height: Height = 6, apple: Apple = False) -> RunConfig:
+        return _config(height, apple, method.algorithm, method.opr, method.sil)
+
+    build.__doc__ = f"{method.text}, on Key-Door-Treasure."
+    preset(f"keydoor/{method.name}")(build)
+
+
+for _method in grids.METHODS:
+    _register(_method)
