@@ -102,7 +102,7 @@ def profiles(columns: Sequence[Normalized], games: Sequence[str], name: str) -> 
         f"Performance profiles on {len(games)} game{'s' * (len(games) != 1)}: higher is better everywhere. Bands: 95 % "
         "intervals of the stratified bootstrap, pointwise. Thin: published, one number a game."
     )
-    return Chart(name, "Performance profiles", [Panel("", draw)], caption, keys, (6.0, 3.4), 1)
+    return Chart(name, "Performance profiles", [Panel("", draw)], caption, keys, (4.6, 3.0), 1)
 
 
 def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) -> Chart | None:
@@ -127,7 +127,7 @@ def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) 
         f"bars: 95 % intervals of the bootstrap ({REPS:,} resamples) of both sides."
     )
     height = 0.7 + 0.4 * len(pairs)
-    return Chart(name, "Probability of improvement", [Panel("", draw)], caption, (), (6.0, height), 1)
+    return Chart(name, "Probability of improvement", [Panel("", draw)], caption, (), (4.6, height), 1)
 
 
 def efficiency(
@@ -164,7 +164,7 @@ def efficiency(
         f"IQM over all runs of {len(games)} game{'s' * (len(games) != 1)}, mean of the last 100 training games at each "
         "moment. Bands: 95 % intervals of the stratified bootstrap."
     )
-    return Chart(name, "Sample efficiency", [Panel("", draw)], caption, [keys[label] for label in found], (6.0, 3.2), 1)
+    return Chart(name, "Sample efficiency", [Panel("", draw)], caption, [keys[label] for label in found], (4.6, 2.9), 1)
 
 
 def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[PublishedColumn], games: Sequence[str], *,
@@ -179,9 +179,10 @@ def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[Publishe
         title_2 = f"With our runs, {len(shared)} game{'s' * (len(shared) != 1)}"
         panels.append(Panel(title_2, _draw_bars(together, ours), 0.6 + 0.27 * len(together)))
     caption = (
-        "A tie counts for each of those that share it. Left: the OPR paper's own columns, with the doubts listed below "
-        "its table. Right: games on which all our columns have a finished run. Columns differ in budget, statistic and "
-        "number of runs (see the table's heads); a count says nothing about by how much, or how surely."
+        "A tie counts for each of those that share it. As printed: the OPR paper's own columns, with the doubts listed "
+        "below its table. "
+        + ("With our runs: games on which all our columns have a finished run. " if len(panels) > 1 else "")
+        + "Columns differ in budget, statistic and number of runs; a count does not say by how much, or how surely."
     )
     return Chart(name, title, panels, caption, (), (4.3, 2.4), 2)
 
@@ -189,13 +190,15 @@ def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[Publishe
 def _draw_bars(numbers: Mapping[str, int], ours: Mapping[str, Any]) -> Any:
     def draw(axis: Any) -> None:
         names = sorted(numbers, key=lambda name: -numbers[name])
+        most = max(*numbers.values(), 1)
         colors = [PALETTE[0] if name in ours else MUTED for name in names]
         axis.barh(range(len(names)), [numbers[name] for name in names], color=colors, height=0.62)
         for row, name in enumerate(names):
-            axis.text(numbers[name], row, f" {numbers[name]}", va="center", fontsize=8.5)
+            axis.text(numbers[name] + 0.01 * most, row, str(numbers[name]), va="center", fontsize=8.5)
         axis.set_yticks(range(len(names)), [_wrapped(name) for name in names])
         axis.set_ylim(len(names) - 0.4, -0.6)
-        axis.set_xlim(0, max(max(numbers.values()), 1) * 1.12)
+        axis.set_xlim(0, most * 1.12)
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(visible=False, axis="y")
         axis.set_xlabel("games with the highest score")
 

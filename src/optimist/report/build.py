@@ -11,13 +11,13 @@ import optimist
 from optimist.errors import RunFolderError
 from optimist.report import atari_charts, score_charts, score_tables, training_charts
 from optimist.report.charts import Chart
-from optimist.report.identify import ATARI, CAGE2
+from optimist.report.identify import ATARI, CAGE2, GYM
 from optimist.report.page import Section, paragraph, render, tiles
 from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
 from optimist.report.runs import Run
-from optimist.report.scores import STATISTICS, Statistic, Unlike
+from optimist.report.scores import STATISTICS, Statistic, Unlike, short_steps
 from optimist.report.study import Study
 from optimist.report.tables import Cell, Head, Table
 from optimist.report.training_charts import slug
@@ -159,6 +159,7 @@ def _lead(study: Study) -> str:
         ("unfinished", str(len(study.runs) - len(finished))),
         ("methods", str(len({run.method for run in study.runs}))),
         ("environments", str(len({(run.identity.family, run.env) for run in study.runs}))),
+        ("steps in all", short_steps(sum(run.steps for run in study.runs))),
         ("statistic", study.statistic),
     ]
     words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
@@ -184,10 +185,11 @@ def _overview(study: Study) -> str:
                 f"{name} {sum(done)}" + (f" (+ {len(done) - sum(done)} unfinished)" if not all(done) else "")
                 for name, done in methods.items()
             ]
-            rows.append([Cell(env), Cell(family), Cell("; ".join(words))])
+            shown = env if family in (*env.split("-"), GYM) or env.startswith(family) else f"{family}: {env}"
+            rows.append([Cell(shown), Cell("; ".join(words))])
     if not rows:
         return paragraph("No runs were given: published numbers only.")
-    heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("finished seeds", numeric=False)]
+    heads = [Head("environment", numeric=False), Head("finished seeds", numeric=False)]
     return Table("overview-table", "What was run.", heads, rows, "Finished seeds of each method.").html()
 
 

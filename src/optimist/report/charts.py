@@ -100,12 +100,13 @@ class Chart:
         """The panels one by one, so that a narrow page shows them below each other."""
         pictures = [self._inline(number, panel) for number, panel in enumerate(self.panels)]
         shown, hidden = "".join(pictures[:OPEN_PANELS]), pictures[OPEN_PANELS:]
-        kind = "panels wide" if self.size[0] > 4.5 else "panels"
-        more = f'<div class="{kind}">{"".join(hidden)}</div>' if hidden else ""
+        grid = f'<div class="panels" style="--columns:{self.columns}">'
+        more = f"{grid}{''.join(hidden)}</div>"
         more = f"<details><summary>{len(hidden)} more panels</summary>{more}</details>" if hidden else ""
         return (
             f'<figure class="chart" id="{self.name}"><h4>{html.escape(self.title)}</h4>{legend_html(self.keys)}'
-            f'<div class="{kind}">{shown}</div>{more}<figcaption>{html.escape(self.caption)} '
+            f"{grid}{shown}</div>{more}"
+            f"<figcaption>{html.escape(self.caption)} "
             f'<span class="files">Files: figures/{self.name}.svg, .png</span></figcaption></figure>\n'
         )
 
@@ -137,7 +138,7 @@ def follow_page(svg: str, name: str, label: str) -> str:
     svg = re.sub(r'( id="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
     for color, variable in VARIABLES.items():
         svg = svg.replace(color, variable)
-    svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)  # hundredths of a point are enough
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)  # hundredths are enough
     svg = re.sub(r"\n\s*", "\n", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(label)}" ', 1)
 

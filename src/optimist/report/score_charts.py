@@ -31,7 +31,7 @@ def seeds(study: Study, family: str) -> Chart | None:
         f"Statistic: {study.statistic}. Dot: one seed; bar: mean with Student's 95 % interval over seeds "
         "(none for a single seed; with two it can leave the picture)."
     )
-    return Chart(f"seeds-{slug(family)}", "Scores, every seed", panels, caption, (), (4.9, 2.4), 2)
+    return Chart(f"seeds-{slug(family)}", "Scores, every seed", panels, caption, (), (4.3, 2.4), 2)
 
 
 def ablations(study: Study, family: str) -> Chart | None:
@@ -54,7 +54,7 @@ def ablations(study: Study, family: str) -> Chart | None:
         f"Difference in {study.statistic} score between a variant (settings as named) and the preset as it is, whose "
         "seeds the title counts. Bars: Welch's 95 % intervals; no bar where one side has a single seed."
     )
-    return Chart(f"ablations-{slug(family)}", "Ablations", panels, caption, (), (6.0, 2.4), 1)
+    return Chart(f"ablations-{slug(family)}", "Ablations", panels, caption, (), (4.6, 2.4), 2)
 
 
 def _draw_seeds(values: Mapping[str, Sequence[float]], keys: Mapping[str, Key]) -> Any:

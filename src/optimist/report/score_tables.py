@@ -28,7 +28,7 @@ def paper_table(study: Study, *, long: bool) -> Table:
     published = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
     heads = [Head("game", numeric=False)]
     heads += [Head(name, _fine_print(runs, study.statistic), OURS) for name, runs in ours.items()]
-    heads += [Head(c.method if c.block == block else c.label, c.fine_print, _group(c), url=c.url) for c in published]
+    heads += [_published_head(column, block) for column in published]
     bold: Mapping[str, Sequence[str]] = reference_scores()["scores"][block]["bold"]
     rows = []
     for game in table_games(block):
@@ -63,7 +63,7 @@ def scores_table(study: Study, family: str, statistic: Statistic) -> Table | Non
     if not rows:
         return None
     heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("seeds"),
-             Head("mean", "± 95 %, Student"), Head("lowest – highest", "over seeds"),
+             Head("mean", "± 95 %, Student"), Head("lowest to highest", "over seeds"),
              Head("difference", "from the row that says “base”, ± 95 %, Welch"), Head("steps")]  # fmt: skip
     caption = f"{statistic}: {MEANINGS[statistic]}."
     return Table(f"scores-{slug(family)}-{statistic}", f"{family}, {statistic}.", heads, rows, caption)
@@ -81,7 +81,7 @@ def conversion_table(study: Study, family: str) -> Table | None:
                 kept = sum(bool(summary["goal_seen"] and summary.get("solved")) for summary in here)
                 low, high = wilson_interval(kept, seen)
                 share = Cell(value=kept / seen, digits=2) if seen else Cell("–")
-                bounds = Cell(f"{low:.2f} – {high:.2f}") if seen else Cell("–")
+                bounds = Cell(f"{low:.2f} to {high:.2f}") if seen else Cell("–")
                 counts = [Cell(f"{number} of {len(here)}") for number in (seen, solved)]
                 rows.append([Cell(env), Cell(name), *counts, share, bounds])
     if not rows:
@@ -103,7 +103,9 @@ def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: s
         for statistic in STATISTICS.values():
             if column.ours:
                 estimate = aggregate.bootstrap(column.scores, statistic, reps=REPS)
-                cells.append(Cell(f"{estimate.value:.3f} ({estimate.low:.3f} – {estimate.high:.3f})".replace("-", "−")))
+                cells.append(
+                    Cell(f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})".replace("-", "−"))
+                )
             else:
                 cells.append(Cell(value=float(statistic(column.scores)), digits=3))
         rows.append([Cell(column.name), Cell(OURS if column.ours else "published"), *cells])
@@ -127,7 +129,7 @@ def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], ba
     steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
     seeds = Cell(str(len(values)))
     return [Cell(env), Cell(name), seeds, Cell(value=mean.value, half_width=mean.half_width),
-            Cell(f"{lowest} – {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
+            Cell(f"{lowest} to {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
 
 
 def _one(budgets: set[int]) -> bool:
@@ -162,8 +164,13 @@ def _published_cell(column: PublishedColumn, game: str, block: str, bold: Sequen
     return Cell(value=score.value, marks=marks, strong=strong, digits=digits)
 
 
-def _group(column: PublishedColumn) -> str:
-    return "the OPR paper's columns" if column.block.startswith("opr_table") else "published elsewhere"
+def _published_head(column: PublishedColumn, block: str) -> Head:
+    """What all the paper's columns have in common, or rather have not, stands above them once."""
+    if column.block == block:
+        steps = short_steps(column.terms.budget)
+        group = f"the OPR paper, “{steps}” steps; runs, statistic and sticky actions not stated"
+        return Head(column.method, "", group, url=column.url)
+    return Head(column.label, column.fine_print, "published elsewhere", url=column.url)
 
 
 def _fine_print(runs: Sequence[Run], statistic: Statistic) -> str:

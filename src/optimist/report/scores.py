@@ -95,12 +95,12 @@ def readable(value: Any) -> str:
     """10,000,000 for a budget; `not stated` for None."""
     if value is None:
         return "not stated"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def short_steps(steps: int) -> str:
     """10M, 59.4k: a budget as a column's head has room for."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if steps >= size:
             return f"{steps / size:.3g}{unit}"
     return str(steps)

@@ -69,8 +69,9 @@ class Table:
         head = "".join(_html_head(column) for column in self.heads)
         body = "".join(f"<tr>{_html_row(self.heads, row)}</tr>\n" for row in self.rows)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        kind = "table tall" if len(self.rows) > 20 else "table"
         return (
-            f'<figure class="table" id="{self.name}"><figcaption><b>{html.escape(self.title)}</b> '
+            f'<figure class="{kind}" id="{self.name}"><figcaption><b>{html.escape(self.title)}</b> '
             f'{html.escape(self.caption)}</figcaption><div class="scroll" tabindex="0" role="region" '
             f'aria-label="{html.escape(self.title)}"><table><thead>{self._html_groups()}<tr>{head}</tr></thead>\n'
             f"<tbody>{body}</tbody></table></div>{f'<ul class=notes>{notes}</ul>' if notes else ''}</figure>\n"

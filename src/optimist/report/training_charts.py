@@ -132,7 +132,7 @@ def _draw_lines(
         if family == ATARI and most >= 0.8 * TEN_MILLION:
             axis.axvline(TEN_MILLION * scale, color=MUTED, linestyle="--", linewidth=0.9)
         if floor is not None:
-            axis.set_ylim(bottom=floor)
+            axis.set_ylim(floor, floor + 1.08 * max(axis.get_ylim()[1] - floor, 1e-3))
         axis.set_ylabel(label)
 
     return draw
