@@ -106,15 +106,21 @@ class Learner:
     def __init__(self, policy: PolicyNetwork, config: AlgorithmConfig, anchor: Anchor | None, seed: int) -> None:
         self.policy, self.anchor = policy, anchor or NoAnchor()
         self.flat = flatten_parameters(policy)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(self.flat.device).manual_seed(seed)
         self._learning_rate, self._schedule = config.learning_rate, config.learning_rate_schedule
         self._max_grad_norm = config.max_grad_norm
 
     def set_learning_rate(self, progress: float) -> None:
         """The learning rate at this part of the run."""
         if self._schedule == "linear":
-            for group in self.optimizer.param_groups:
-                group["lr"] = self._learning_rate * (1.0 - progress)
+            self._set_rate(self._learning_rate * (1.0 - progress))
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)  # a recorded step reads it where it lies
+            else:
+                group["lr"] = rate
 
     def step(self, loss: Tensor) -> None:
         """One step down the gradient of `loss`, its global norm clipped."""
@@ -123,7 +129,9 @@ class Learner:
         torch.autograd.backward(loss)
         if self._max_grad_norm is not None:
             norm = torch.linalg.vector_norm(self.flat.grad)
-            self.flat.grad.mul_((self._max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+            # Where reading the norm costs nothing, a small one saves the rest: the factor would be 1.
+            if norm.is_cuda or not norm.item() + 1e-6 <= self._max_grad_norm:
+                self.flat.grad.mul_((self._max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
 
     def step_alone(self, loss: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from optimist.algorithms.base import Learner
 from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.flat_adam import FlatAdam
 from optimist.algorithms.rmsprop import CenteredRMSprop
 from optimist.core.anchor import Anchor, Policy
 from optimist.errors import NonFiniteLoss
@@ -21,6 +23,9 @@ from optimist.networks.flat import flatten_parameters
 from optimist.networks.q_network import QNetwork
 from optimist.replay.buffer import Replay, Transitions
 from optimist.rollout.batch import Rollout
+
+DRAWN_TOGETHER = 8
+"""Minibatches that are drawn from the replay in one go."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +86,7 @@ class DQN(Learner):
 
         terms: list[QTerms] = []
         if self.steps >= cfg.learning_starts and self.replay.num_ready:
-            for _ in range(cfg.gradient_steps):
-                terms.append(self.learn(self.draw(rollout.progress)))
+            terms = [self.learn(batch) for batch in self.minibatches(rollout.progress)]
             self.anchor.after_update(self.cloned, self.step_alone)  # e.g. a BC phase now and then
         return self.metrics(terms) | self.anchor.metrics()
 
@@ -94,9 +98,13 @@ class DQN(Learner):
         if cfg.target_unit == "steps" and self.steps // cfg.target_interval > before // cfg.target_interval:
             self.target_flat.data.copy_(self.flat.data)
 
-    def draw(self, progress: float) -> Transitions:
-        """A minibatch, all steps alike."""
-        return self.replay.sample(self.config.minibatch_size, self.generator)
+    def minibatches(self, progress: float) -> Iterator[Transitions]:
+        """One for each gradient step, all replayed steps alike; several are drawn at once."""
+        size, left = self.config.minibatch_size, self.config.gradient_steps
+        while left:
+            together = min(left, DRAWN_TOGETHER)
+            yield from self.replay.sample(together * size, self.generator).split(size)
+            left -= together
 
     def learn(self, batch: Transitions) -> QTerms:
         """One gradient step."""
@@ -111,7 +119,7 @@ class DQN(Learner):
     def losses(self, batch: Transitions) -> QTerms:
         """L_total = E[w L(y − Q(s, a))] + λ_BC L_BC, with y = R + γᵐ max Q_target(s′, ·)."""
         noise = self.policy.draw_noise(self.generator)
-        q = self.policy(batch.obs, noise)
+        q = self.policy.forward(batch.obs, noise)
         values = q.gather(-1, batch.actions.unsqueeze(-1)).squeeze(-1)
         row_losses = td_losses(values, self.targets(batch), self.config.loss)
         return QTerms(
@@ -142,10 +150,12 @@ class DQN(Learner):
         }
         if not terms:
             return known
-        device = self.flat.device
-        columns = [torch.stack([term.td.detach(), term.anchor.detach().to(device), term.mean_q]) for term in terms]
-        means = torch.stack(columns).mean(0).tolist()
-        known |= dict(zip(("loss/td", "loss/anchor", "q/mean"), means, strict=True))
+        columns = {
+            "loss/td": [term.td.detach() for term in terms],
+            "loss/anchor": [term.anchor.detach() for term in terms],
+            "q/mean": [term.mean_q for term in terms],
+        }
+        known |= means_of(columns)
         for name, value in known.items():
             if not math.isfinite(value):
                 raise NonFiniteLoss(f"{name} became {value}; lower the learning rate, or look at the rewards")
@@ -177,9 +187,17 @@ class DQN(Learner):
         cfg = self.config
         if cfg.optimizer == "rmsprop":
             return CenteredRMSprop([self.flat], lr=cfg.learning_rate, alpha=cfg.rmsprop_alpha, eps=cfg.rmsprop_eps)
-        return torch.optim.Adam(
-            [self.flat], lr=cfg.learning_rate, betas=cfg.adam_betas, eps=cfg.adam_eps, fused=True
-        )  # fmt: skip
+        return FlatAdam([self.flat], lr=cfg.learning_rate, betas=cfg.adam_betas, eps=cfg.adam_eps)
+
+
+def means_of(columns: dict[str, list[Tensor]]) -> dict[str, float]:
+    """The mean of each column of scalars; from a device all of them are read at once."""
+    on_device = any(scalar.is_cuda for column in columns.values() for scalar in column)
+    if on_device:
+        flat = torch.stack([scalar.to("cuda", non_blocking=True) for column in columns.values() for scalar in column])
+        numbers = iter(flat.tolist())
+        return {name: sum(next(numbers) for _ in column) / len(column) for name, column in columns.items()}
+    return {name: sum(scalar.item() for scalar in column) / len(column) for name, column in columns.items()}
 
 
 class MarginPolicy:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -47,13 +49,15 @@ class Rainbow(DQN):
             device=device,
         )
 
-    def draw(self, progress: float) -> Transitions:
-        """A minibatch, by priority; β grows over the run."""
+    def minibatches(self, progress: float) -> Iterator[Transitions]:
+        """One for each gradient step, by the priorities that the one before left; β grows over the run."""
         if not isinstance(self.replay, PrioritizedReplay):
-            return super().draw(progress)
+            yield from super().minibatches(progress)
+            return
         cfg = self.config
         exponent = cfg.importance_exponent + (cfg.importance_exponent_final - cfg.importance_exponent) * progress
-        return self.replay.sample_by_priority(cfg.minibatch_size, exponent, self.generator)
+        for _ in range(cfg.gradient_steps):
+            yield self.replay.sample_by_priority(cfg.minibatch_size, exponent, self.generator)
 
     def learn(self, batch: Transitions) -> QTerms:
         """One gradient step; the drawn steps' losses become their priorities."""

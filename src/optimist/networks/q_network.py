@@ -26,17 +26,19 @@ class Layers(nn.ModuleList):
 
     def __init__(self, layers: list[nn.Linear] | list[NoisyLinear], activation: str, *, activated: bool) -> None:
         super().__init__(layers)
-        self._layers: list[nn.Linear | NoisyLinear] = [*layers]
-        self._activation, self._activated = ACTIVATIONS[activation], activated
+        self._noisy = [layer if isinstance(layer, NoisyLinear) else None for layer in layers]
+        self._weights = [(layer.weight, layer.bias) for layer in layers]  # found without a module's detours
+        self._activation, self._last = ACTIVATIONS[activation], len(layers) if activated else len(layers) - 1
 
     def forward(self, inputs: Tensor, noise: list[Noise] | None = None) -> Tensor:
         """[B, in] → [B, out]; noisy layers take their noise from `noise`, first come first served."""
-        for index, layer in enumerate(self._layers):
-            if isinstance(layer, NoisyLinear) and noise is not None:
-                inputs = layer.forward(inputs, noise.pop(0))
+        for index, (weight, bias) in enumerate(self._weights):
+            noisy = None if noise is None else self._noisy[index]
+            if noisy is None or noise is None:
+                inputs = linear(inputs, weight, bias)
             else:
-                inputs = linear(inputs, layer.weight, layer.bias)
-            if self._activated or index < len(self._layers) - 1:
+                inputs = noisy.forward(inputs, noise.pop(0))
+            if index < self._last:
                 inputs = self._activation(inputs)
         return inputs
 
@@ -73,6 +75,9 @@ class QNetwork(PolicyNetwork):
         super().__init__()
         self.encoder, self.body, self.advantage_stream, self.value_stream = encoder, body, advantage, value
         self.num_actions, self.temperature, self.evaluation_epsilon = num_actions, temperature, evaluation_epsilon
+        # Small networks feel the cost of calling a module.
+        self._encode, self._body = encoder.forward, None if body is None else body.forward
+        self._advantage = advantage.forward
         self.epsilon = 1.0
         self.register_buffer("atoms", torch.linspace(support.lowest, support.highest, support.atoms), persistent=False)
         self.num_atoms = support.atoms
@@ -91,10 +96,10 @@ class QNetwork(PolicyNetwork):
     def forward(self, obs: Tensor, noise: list[Noise] | None = None) -> Tensor:
         """Q(s, ·) [B, A], or with a distribution the logits of its atoms, [B, A, atoms]."""
         noise = None if noise is None else [*noise]
-        features = self.encoder(obs)
-        if self.body is not None:
-            features = self.body(features)
-        joined: Tensor = self.advantage_stream(features, noise)
+        features: Tensor = self._encode(obs)
+        if self._body is not None:
+            features = self._body(features)
+        joined = self._advantage(features, noise)
         if self.num_atoms > 1:
             joined = joined.view(*joined.shape[:-1], self.num_actions, self.num_atoms)
         if self.value_stream is None:
@@ -106,7 +111,7 @@ class QNetwork(PolicyNetwork):
 
     def q_values(self, obs: Tensor, noise: list[Noise] | None = None) -> Tensor:
         """Q(s, ·), [B, A]: of a distribution, its mean."""
-        return self.means(self(obs, noise))
+        return self.means(self.forward(obs, noise))
 
     def means(self, outputs: Tensor) -> Tensor:
         """Q(s, ·) [B, A] from what `forward` gave."""

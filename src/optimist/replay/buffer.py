@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,15 @@ class Transitions:
     discounts: Tensor  # [B] what its value counts: γᵐ after m steps, 0 behind a real end
     positions: Tensor  # [B] where they lie in the replay
     weights: Tensor | None = None  # [B] of the rows in the loss; None: all 1
+
+    def split(self, size: int) -> Iterator[Transitions]:
+        """Minibatches of `size` rows, in order."""
+        if len(self.returns) == size:
+            yield self
+            return
+        columns: dict[str, Any] = {name: column for name, column in vars(self).items() if column is not None}
+        for begin in range(0, len(self.returns), size):
+            yield Transitions(**{name: column[begin : begin + size] for name, column in columns.items()})
 
 
 class Replay:
@@ -93,11 +103,12 @@ class Replay:
     def sample(self, size: int, generator: torch.Generator) -> Transitions:
         """`size` transitions, with replacement, all that can be drawn being equally likely."""
         draws = torch.randint(self.num_ready, (size,), generator=generator, device=generator.device).to(self.device)
-        return self.transitions((draws + self._first * self.num_envs) % self.size)
+        first = self._first
+        return self.transitions((draws + first * self.num_envs) % self.size if first else draws)
 
     def transitions(self, positions: Tensor) -> Transitions:
         """The n-step transitions that begin at `positions` [B]; rows that are no steps leave their weight to others."""
-        ends, returns, last = self.ends[positions], self.rewards[positions], positions
+        ends, returns, last = self.ends.index_select(0, positions), self.rewards.index_select(0, positions), positions
         weights = None
         if self.has_dead:
             weights = (ends != DEAD).float()
@@ -111,9 +122,9 @@ class Replay:
             last, ends = torch.where(goes_on, here, last), torch.where(goes_on, self.ends[here], ends)
         return Transitions(
             obs=self.observations.at(positions),
-            actions=self.actions[positions],
+            actions=self.actions.index_select(0, positions),
             returns=returns,
-            next_obs=self.observations.after(last, ends == TRUNCATED),
+            next_obs=self.observations.after(last, ends == TRUNCATED if self.observations.num_finals else None),
             discounts=(ends != TERMINAL) * discounts,
             positions=positions,
             weights=weights,

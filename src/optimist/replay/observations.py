@@ -72,12 +72,12 @@ class ObservationRing:
             return newest
         return self._stacked(positions, newest, self.ages[positions].long())
 
-    def after(self, positions: Tensor, truncated: Tensor) -> Tensor:
+    def after(self, positions: Tensor, truncated: Tensor | None) -> Tensor:
         """The observations that followed the steps at `positions` [B]; `truncated` [B] marks those kept apart."""
         following = (positions + self.num_envs) % self.size
         newest = self.frames.index_select(0, following)
         ages = self.ages[following].long() if self.frame_stack > 1 else None
-        if self.num_finals:
+        if truncated is not None:
             kept = self.finals.index_select(0, torch.where(truncated, self.final_slots[positions], 0))
             newest = torch.where(truncated.view(-1, *[1] * (newest.dim() - 1)), kept, newest)
             if ages is not None:
