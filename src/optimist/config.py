@@ -65,6 +65,8 @@ class NetworkConfig:
     """Orthogonal with gains √2, 0.01 (actor) and 1 (critic); or PyTorch's own."""
     cnn_features: int = 512
     """Width of the Nature CNN's last layer."""
+    cnn_precision: Literal["float32", "bfloat16"] = "float32"
+    """Numbers the Nature CNN computes with; weights stay float32."""
     log_std: float = 0.0
     """Initial log σ of a Gaussian policy."""
     privileged: int = 0
@@ -306,6 +308,8 @@ class RunConfig:
     """Ask torch for deterministic kernels; needed on CUDA for exact resume."""
     matmul_precision: Literal["highest", "high"] = "highest"
     """Matrix products in full float32, or with TF32 where the device has it (CUDA: several times faster)."""
+    graphs: Literal["auto", "off"] = "auto"
+    """`auto`: on CUDA, PPO acts and learns by CUDA graphs; `off`: kernel by kernel, the reference, and much slower."""
     env: EnvConfig = field(default_factory=EnvConfig)
     """The environment."""
     network: NetworkConfig = field(default_factory=NetworkConfig)

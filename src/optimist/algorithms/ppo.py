@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.algorithms.graphed import GraphedSteps
 from optimist.config import PPOConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
@@ -19,20 +22,35 @@ from optimist.rollout.batch import Rollout
 class PPO(ActorCriticLearner):
     """Proximal Policy Optimization (Schulman et al., 2017), with an optional anchor such as OPR."""
 
-    def __init__(self, policy: ActorCritic, config: PPOConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        policy: ActorCritic,
+        config: PPOConfig,
+        anchor: Anchor | None = None,
+        *,
+        seed: int = 0,
+        graphs: bool = False,
+    ) -> None:
+        """`graphs`: take gradient steps as CUDA graphs."""
         super().__init__(policy, config, anchor, seed)
         self.config = config
-        self.entropy_coef = config.entropy_coef
+        self.entropy_coef = torch.tensor(config.entropy_coef, device=self.flat.device)
         self.optimizer = torch.optim.Adam(
-            [self.flat], lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
+            [self.flat],
+            lr=torch.tensor(config.learning_rate, device=self.flat.device) if graphs else config.learning_rate,
+            betas=config.adam_betas,
+            eps=config.adam_eps,
+            fused=True,
+            capturable=graphs,
         )
+        self.graphed = GraphedSteps(self) if graphs else None
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Improve the policy on one rollout: memory → shaping → advantages → loss → step."""
         cfg = self.config
         self.set_learning_rate(rollout.progress)
         if cfg.entropy_coef_final is not None:
-            self.entropy_coef = cfg.entropy_coef + (cfg.entropy_coef_final - cfg.entropy_coef) * rollout.progress
+            self.entropy_coef.fill_(cfg.entropy_coef + (cfg.entropy_coef_final - cfg.entropy_coef) * rollout.progress)
 
         self.anchor.observe(rollout)  # E enters M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
@@ -46,6 +64,9 @@ class PPO(ActorCriticLearner):
         means = MetricMeans()
         merge = cfg.last_minibatch == "merged"
         for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator, merge_last=merge):
+            if self.graphed is not None:
+                means.add(self.graphed.take(minibatch))
+                continue
             terms = self.losses(minibatch)
             if cfg.target_kl is not None and means.terms and terms.kl > 1.5 * cfg.target_kl:
                 break
@@ -72,6 +93,14 @@ class PPO(ActorCriticLearner):
             kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
             mean_entropy=mean_entropy,
         )
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        super().load_state_dict(state)
+        if self.graphed is not None:
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["lr"].to(self.flat.device)
+            self.graphed.forget()
 
     def _value_loss(self, values: Tensor, batch: Batch) -> Tensor:
         clip = self.config.value_clip

@@ -30,10 +30,18 @@ class OptimisticRegularizer:
     """
 
     def __init__(
-        self, config: OPRConfig, *, gamma: float = 0.99, gae_lambda: float = 0.95, seed: int = 0, frame_stack: int = 1
+        self,
+        config: OPRConfig,
+        *,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        seed: int = 0,
+        frame_stack: int = 1,
+        device: torch.device | str = "cpu",
     ) -> None:
+        """`device`: where random numbers are drawn; the learner's, so that no draw waits for it."""
         self.config, self.gamma, self.gae_lambda = config, gamma, gae_lambda
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(device).manual_seed(seed)
         self.builder = EpisodeBuilder(
             config.max_episode_steps, frame_stack=frame_stack, learner_episodes=config.deciding_return == "learner"
         )
@@ -54,11 +62,13 @@ class OptimisticRegularizer:
         self.progress = 0.0
         self.last_phase = 0
         self._logged: dict[str, Tensor | float] = {}
+        self._bc_coef = torch.tensor(self.bc_coef, device=device)  # a recorded step reads it where it lies
 
     def observe(self, steps: Steps) -> None:
         """Finished episodes meet τ, and the good ones enter M."""
         self.updates, self.progress = self.updates + 1, steps.progress
         self.steps += steps.rewards.numel()
+        self._bc_coef.fill_(self.bc_coef)
         self.memory.expire(self.updates)
         self.admitted, self._logged = 0, {}
         for finished in self.builder.add(steps):
@@ -95,7 +105,7 @@ class OptimisticRegularizer:
         if self.bc_coef == 0 or not self.memory.episodes:
             return torch.zeros(())
         rows = self.memory.sample(self.config.bc_batch_size, self.generator) if good is None else good
-        return self.bc_coef * self._cloning(policy, rows)
+        return self._bc_coef * self._cloning(policy, rows)
 
     def after_update(self, policy: Policy, step: OptimizerStep) -> None:
         """A phase of cloning alone, if one is due: `bc_phase_epochs` passes over M."""

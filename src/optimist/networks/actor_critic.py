@@ -95,7 +95,9 @@ def make_actor_critic(
         actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, 1)
         if orthogonal_init:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
-        return ActorCritic(encoder, make_nature_cnn(shape, config.cnn_features), actor, critic, head)
+        return ActorCritic(
+            encoder, make_nature_cnn(shape, config.cnn_features, config.cnn_precision), actor, critic, head
+        )
     trunk = nn.Flatten() if len(shape) > 1 else None
     width = torch.Size(shape).numel()
     num_actions = head.num_params if isinstance(head, Categorical) else None

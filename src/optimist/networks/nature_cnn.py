@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from optimist.errors import ConfigError
 from optimist.networks.initialize import orthogonal
@@ -11,7 +11,19 @@ from optimist.networks.initialize import orthogonal
 SMALLEST = 36  # pixels that the three convolutions need
 
 
-def make_nature_cnn(shape: tuple[int, ...], features: int) -> nn.Sequential:
+class NatureCNN(nn.Sequential):
+    """The layers one after the other, computed in bfloat16 if asked for."""
+
+    in_bfloat16 = False
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[B, C, H, W] → [B, features] in float32."""
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.in_bfloat16, cache_enabled=False):
+            features: Tensor = super().forward(images)  # type: ignore[no-untyped-call]
+        return features.float()
+
+
+def make_nature_cnn(shape: tuple[int, ...], features: int, precision: str = "float32") -> NatureCNN:
     """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2."""
     if len(shape) != 3 or min(shape[1:]) < SMALLEST:
         raise ConfigError(
@@ -28,4 +40,6 @@ def make_nature_cnn(shape: tuple[int, ...], features: int) -> nn.Sequential:
     )
     with torch.no_grad():
         width = convolutions(torch.zeros(1, *shape)).shape[1]
-    return nn.Sequential(*convolutions, orthogonal(nn.Linear(width, features), 2**0.5), nn.ReLU())
+    trunk = NatureCNN(*convolutions, orthogonal(nn.Linear(width, features), 2**0.5), nn.ReLU())
+    trunk.in_bfloat16 = precision == "bfloat16"
+    return trunk

@@ -74,13 +74,13 @@ class Collector:
     def collect(self, progress: float = 0.0) -> Rollout:
         """T steps of every environment under the current policy."""
         self.finished = []
-        columns = _Columns(self.num_steps, self.envs.num_envs, self.obs, self.device)
+        columns = Columns(self._rows())
         for t in range(self.num_steps):
             columns.obs[t], columns.groups[t] = torch.from_numpy(self.obs), self.groups
             actions = self.policy.act(columns.obs[t], self.generator)
             moved = self.stepper.step(self._executable(actions))
             columns.add(t, moved, actions)
-            self._count(moved)
+            self._count(moved.rewards, moved.ended, moved.valid, moved.final_infos.get("goal"))
             self.obs = moved.obs
             self._read_groups(moved.infos)
         return self._rollout(columns, progress)
@@ -114,15 +114,18 @@ class Collector:
             everyone = np.ones(len(self.groups), bool)
             self.groups = overlaid(self.groups, infos, self.config.group_key, everyone)
 
-    def _count(self, moved: Transition) -> None:
+    def _rows(self) -> Tensor:
+        """Room for the observations of a rollout, [T, N, ...], on the learner's device."""
+        shape, dtype = (self.num_steps, *self.obs.shape), torch.from_numpy(self.obs).dtype
+        return torch.empty(shape, dtype=dtype, device=self.device)
+
+    def _count(self, rewards: Array, ended: Array, valid: Array | None = None, goals: Array | None = None) -> None:
         """Raw return and length of the episodes in play; those that ended are recorded."""
-        self.returns += moved.rewards
-        self.lengths += 1 if moved.valid is None else moved.valid
+        self.returns += rewards
+        self.lengths += 1 if valid is None else valid
         self.steps_done += len(self.returns)
-        ended = moved.ended
         if not ended.any():
             return
-        goals = moved.final_infos.get("goal")
         for n in np.flatnonzero(ended):
             goal = None if goals is None else bool(goals[n])
             record = EpisodeRecord(
@@ -132,7 +135,7 @@ class Collector:
         self.returns[ended], self.lengths[ended] = 0.0, 0
 
     @torch.no_grad()
-    def _rollout(self, columns: _Columns, progress: float) -> Rollout:
+    def _rollout(self, columns: Columns, progress: float) -> Rollout:
         """Tensors on the learner's device, with the values that follow each step."""
         to = self.device
         obs, actions = columns.obs, self._stored_actions(columns)
@@ -176,7 +179,7 @@ class Collector:
             final_obs=final,
         )
 
-    def _stored_actions(self, columns: _Columns) -> Tensor:
+    def _stored_actions(self, columns: Columns) -> Tensor:
         """The actions to learn from: executed ones where the environment overrode some."""
         actions = torch.stack(columns.actions)
         if self.config.store_executed:
@@ -200,12 +203,12 @@ class Collector:
         return self.policy.value(obs) if self.evaluated else torch.zeros(len(obs), device=obs.device)
 
 
-class _Columns:
+class Columns:
     """The rows of a rollout while it is being filled."""
 
-    def __init__(self, num_steps: int, num_envs: int, obs: Array, device: torch.device) -> None:
-        shape = (num_steps, num_envs)
-        self.obs = torch.empty((num_steps, *obs.shape), dtype=torch.from_numpy(obs).dtype, device=device)
+    def __init__(self, obs: Tensor) -> None:
+        shape = self.shape = tuple(obs.shape[:2])
+        self.obs = obs
         self.rewards, self.groups = np.empty(shape, np.float32), np.empty(shape, np.int64)
         self.terminated, self.truncated = np.empty(shape, bool), np.empty(shape, bool)
         self.life_lost = np.empty(shape, bool)
@@ -215,6 +218,7 @@ class _Columns:
         self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
 
     def add(self, t: int, moved: Transition, actions: Tensor) -> None:
+        """What a step of all environments gave."""
         truncated = moved.truncated & ~moved.terminated  # a real end at the time limit is a real end
         self.rewards[t], self.terminated[t], self.truncated[t] = moved.rewards, moved.terminated, truncated
         self.life_lost[t] = moved.life_lost

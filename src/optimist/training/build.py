@@ -15,11 +15,12 @@ from optimist.algorithms.base import Algorithm
 from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.algorithms.dqn import DQN
+from optimist.algorithms.graphed import can_record
 from optimist.algorithms.ppo import PPO
 from optimist.algorithms.rainbow import Rainbow
 from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
-from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, RunConfig
+from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, PPOConfig, RunConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.footprint import bytes_bound
 from optimist.core.regularizer import OptimisticRegularizer
@@ -40,7 +41,10 @@ def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetw
             policy = make_q_network(*spaces, config.network, config.algorithm)
         else:
             policy = make_actor_critic(*spaces, config.network)
-    return policy.to(config.device)
+    policy = policy.to(config.device)
+    if torch.device(config.device).type == "cuda":
+        policy = policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return policy
 
 
 def make_anchor(config: RunConfig) -> Anchor:
@@ -50,7 +54,12 @@ def make_anchor(config: RunConfig) -> Anchor:
     if config.opr.enabled:
         seed = derive_seed(config.seed, "opr")
         anchors["opr"] = OptimisticRegularizer(
-            config.opr, gamma=learner.gamma, gae_lambda=learner.gae_lambda, seed=seed, frame_stack=stack
+            config.opr,
+            gamma=learner.gamma,
+            gae_lambda=learner.gae_lambda,
+            seed=seed,
+            frame_stack=stack,
+            device=config.device,
         )
     if config.sil.enabled:
         seed = derive_seed(config.seed, "sil")
@@ -58,6 +67,13 @@ def make_anchor(config: RunConfig) -> Anchor:
     if len(anchors) > 1:
         return AnchorChain(anchors)
     return next(iter(anchors.values()), NoAnchor())
+
+
+def uses_graphs(config: RunConfig, anchor: Anchor) -> bool:
+    """Whether the run acts and learns by CUDA graphs: PPO on a GPU, where nothing in it has to be asked for."""
+    on_gpu = torch.device(config.device).type == "cuda" and config.graphs == "auto"
+    recordable = isinstance(config.algorithm, PPOConfig) and config.algorithm.target_kl is None and can_record(anchor)
+    return on_gpu and recordable
 
 
 def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
@@ -92,7 +108,7 @@ def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> 
         return ACPER(policy, config.algorithm, anchor, seed=seed)
     if isinstance(config.algorithm, CardiffPPOConfig):
         return CardiffPPO(policy, config.algorithm, anchor, seed=seed)
-    return PPO(policy, config.algorithm, anchor, seed=seed)
+    return PPO(policy, config.algorithm, anchor, seed=seed, graphs=uses_graphs(config, anchor))
 
 
 def prepare_torch(config: RunConfig) -> None:

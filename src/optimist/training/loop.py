@@ -20,10 +20,11 @@ from optimist.envs.make import can_save_state, make_envs, restore_state, saved_s
 from optimist.errors import NonFiniteLoss
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
+from optimist.rollout.lanes import LaneCollector
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
-from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch
+from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
 from optimist.training.evaluate import of_final_policy, play, summarize
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
@@ -62,16 +63,7 @@ class Trainer:
         self.saves_envs = can_save_state(self.envs)
         self.policy = make_policy(config, self.envs)
         self.algorithm = make_algorithm(config, self.policy, make_anchor(config))
-        generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
-        self.collector = Collector(
-            self.envs,
-            config.env,
-            self.policy,
-            config.algorithm.rollout_steps,
-            generator,
-            config.device,
-            evaluated=not isinstance(self.policy, QNetwork) or not isinstance(self.algorithm.anchor, NoAnchor),
-        )
+        self.collector = self._make_collector()
         self.scores = Scores()
         self.update = 0
         self.resumed_at: int | None = None
@@ -129,6 +121,16 @@ class Trainer:
         else:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
+
+    def _make_collector(self) -> Collector:
+        """Games that come in lanes are decided lane by lane."""
+        config, anchor = self.config, self.algorithm.anchor
+        generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
+        basis = (self.envs, config.env, self.policy, config.algorithm.rollout_steps, generator, config.device)
+        evaluated = not isinstance(self.policy, QNetwork) or not isinstance(anchor, NoAnchor)
+        if hasattr(self.envs.unwrapped, "lanes"):
+            return LaneCollector(*basis, evaluated=evaluated, graphs=uses_graphs(config, anchor))
+        return Collector(*basis, evaluated=evaluated)
 
     def _notes(self) -> list[str]:
         """What should be known before the first step."""

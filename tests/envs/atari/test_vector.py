@@ -181,6 +181,38 @@ def test_a_step_may_be_sent_and_received_apart():
     assert same(found, expected)
 
 
+def test_the_games_are_the_same_in_any_number_of_lanes():
+    # Games of 25 steps, so that lanes reset and lose lives at moments of their own.
+    settings = {"num_envs": 5, "max_frames": 100, "sticky": 0.25}
+    one, other = make("Breakout", **settings), make("Breakout", **settings, lanes=3)
+    assert [lane.num_envs for lane in other.lanes] == [1, 2, 2]
+    actions = random_actions(one, 120)
+    expected = play(one, actions, seed=1)
+    assert any("final_obs" in infos for *_, infos in expected[1:])
+    for x, y in zip(expected, play(other, actions, seed=1), strict=True):
+        assert np.array_equal(x[0], y[0])
+        assert all(np.array_equal(a, b) for a, b in zip(x[1:4], y[1:4], strict=True))
+        if len(x) > 1:
+            assert np.array_equal(x[4]["life_lost"], y[4]["life_lost"])
+            assert set(x[4]) == set(y[4])
+            for key in ("final_obs", "executed"):
+                mask = x[4].get(f"_{key}", np.zeros(5, bool))
+                assert np.array_equal(mask, y[4].get(f"_{key}", np.zeros(5, bool)))
+                assert not mask.any() or np.array_equal(x[4][key][mask], y[4][key][mask])
+
+
+def test_a_masked_reset_leaves_whole_lanes_alone():
+    envs = make("Breakout", num_envs=4, lanes=2)
+    before = play(envs, random_actions(envs, 30), seed=2)[-1]
+    obs, _ = envs.reset(options={"reset_mask": np.array([False, False, False, True])})
+    assert np.array_equal(obs[:3], before[0][:3])
+    assert not obs[3, :3].any()
+
+
+def test_there_is_at_most_one_lane_a_game():
+    assert len(make("Breakout", num_envs=2, lanes=8).lanes) == 2
+
+
 def test_the_screen_shows_the_game_that_is_played():
     envs = make("Breakout", num_envs=2, render_mode="rgb_array")
     # The bottom of the screen holds the paddle: where it is on the screen, it is in the observation.

@@ -1,0 +1,96 @@
+"""A learner's gradient step as CUDA graphs: forward, losses, backward, clipping and Adam in one launch."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from optimist.algorithms.base import LossTerms
+from optimist.core.anchor import Anchor, NoAnchor
+from optimist.core.batch import Batch
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.cuda.graph import record
+
+if TYPE_CHECKING:
+    from optimist.algorithms.ppo import PPO
+
+
+def can_record(anchor: Anchor) -> bool:
+    """Whether the anchor's loss can be part of a graph: it draws nothing and asks the device for no number."""
+    return isinstance(anchor, NoAnchor | OptimisticRegularizer)
+
+
+class GraphedSteps:
+    """One graph for each shape of minibatch, recorded when it first comes along."""
+
+    def __init__(self, learner: PPO) -> None:
+        self.learner = learner
+        self.steps: dict[Any, _GraphedStep] = {}
+
+    def take(self, minibatch: Batch) -> LossTerms:
+        """The gradient step on this minibatch, and its loss terms."""
+        key = (minibatch.num_fresh, *((name, tensor.shape) for name, tensor in _tensors(minibatch).items()))
+        if key not in self.steps:
+            self.steps[key] = _GraphedStep(self.learner, minibatch)
+        return self.steps[key].take(minibatch)
+
+    def forget(self) -> None:
+        """Weights or moments lie elsewhere now: record anew."""
+        self.steps.clear()
+
+
+class _GraphedStep:
+    """The step for one shape, on rows of its own into which each minibatch is copied."""
+
+    def __init__(self, learner: PPO, example: Batch) -> None:
+        self.learner = learner
+        self.rows = _copy_of(example)
+        self.tensors = list(_tensors(self.rows).values())
+        self.numbers = torch.zeros(len(fields(LossTerms)), device=learner.flat.device)
+        self.graph = record(self._work, kept=[*_moments(learner), *_touched_by(learner.anchor)])
+
+    def take(self, minibatch: Batch) -> LossTerms:
+        torch._foreach_copy_(self.tensors, list(_tensors(minibatch).values()))
+        self.graph.replay()
+        return LossTerms(*self.numbers.clone().unbind())
+
+    def _work(self) -> None:
+        terms = self.learner.losses(self.rows)
+        self.learner.step(terms.total)
+        numbers = [getattr(terms, f.name).detach() for f in fields(LossTerms)]
+        self.numbers.copy_(torch.stack([number.to(self.numbers.device) for number in numbers]))
+
+
+def _tensors(batch: Batch) -> dict[str, Tensor]:
+    """Every tensor of a minibatch, its rows of M included, by name."""
+    own = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    good = {} if batch.good is None else {f"good.{f.name}": getattr(batch.good, f.name) for f in fields(batch.good)}
+    return {name: value for name, value in (own | good).items() if isinstance(value, Tensor)}
+
+
+def _copy_of(batch: Batch) -> Batch:
+    own = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    copies: dict[str, Any] = {name: value.clone() for name, value in own.items() if isinstance(value, Tensor)}
+    good = batch.good
+    if good is not None:
+        good = replace(good, **{f.name: getattr(good, f.name).clone() for f in fields(good)})
+    return replace(batch, **copies, good=good, joiner=None)
+
+
+def _moments(learner: PPO) -> list[Tensor]:
+    """Weights and Adam's moments, which have to be there before a step is recorded."""
+    state = learner.optimizer.state[learner.flat]
+    if not state:
+        state["step"] = torch.zeros((), device=learner.flat.device)
+        state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(learner.flat.data) for _ in range(2))
+    return [learner.flat.data, state["step"], state["exp_avg"], state["exp_avg_sq"]]
+
+
+def _touched_by(anchor: Anchor) -> list[Tensor]:
+    """What the anchor's loss writes: the priorities of M."""
+    if isinstance(anchor, OptimisticRegularizer) and "priorities" in anchor.memory.pools:
+        return [anchor.memory.pools["priorities"]]
+    return []

@@ -1,0 +1,1 @@
+"""What only a GPU needs: recorded sequences of kernels."""

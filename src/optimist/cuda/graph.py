@@ -1,0 +1,39 @@
+"""CUDA graphs: work on fixed tensors, recorded once and replayed at the cost of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+WARM_UPS = 3
+"""Times the work runs before it is recorded: libraries choose their kernels and allocate their workspaces then."""
+
+
+def record(
+    work: Callable[[], None], *, generators: Sequence[torch.Generator] = (), kept: Iterable[Tensor] = ()
+) -> torch.cuda.CUDAGraph:
+    """`work` as a graph, to be replayed. Nothing has happened afterwards: `kept` tensors and generators are put back.
+
+    `work` reads and writes tensors that stay where they are, and never asks the device for a number.
+    """
+    tensors = list(kept)
+    before = [tensor.clone() for tensor in tensors]
+    states = [generator.get_state() for generator in generators]
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UPS):
+            work()
+    main.wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    for generator in generators:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        work()
+    for tensor, old in zip(tensors, before, strict=True):
+        tensor.copy_(old)
+    for generator, state in zip(generators, states, strict=True):
+        generator.set_state(state)
+    return graph

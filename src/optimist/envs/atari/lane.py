@@ -1,0 +1,98 @@
+"""Lane: some of the games of a vector environment, begun and finished together, apart from the other lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimist.envs.atari.emulator import make_emulators
+from optimist.envs.atari.fire import FireButton
+
+Pixels = NDArray[np.uint8]
+Step = tuple[Pixels, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+
+class Lane:
+    """Games `columns` of a vector environment; while one lane plays, the moves of another can be decided."""
+
+    def __init__(
+        self,
+        game: str,
+        columns: slice,
+        settings: dict[str, Any],
+        *,
+        life_loss_ends: bool,
+        fire_after_life_loss: bool,
+        in_color: bool,
+    ) -> None:
+        self.columns, self.num_envs = columns, columns.stop - columns.start
+        self.life_loss_ends = life_loss_ends
+        self.emulators = make_emulators(game, self.num_envs, **settings)
+        self.camera = make_emulators(game, self.num_envs, **settings, in_color=True) if in_color else None
+        self.screens: Pixels | None = None
+        self.action_meanings: list[str] = [action.name for action in self.emulators.ale.get_action_set()]
+        has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
+        self.fire = FireButton(game, self.num_envs, self.action_meanings.index("FIRE") if has_fire else None)
+        self.executed: tuple[NDArray[Any], NDArray[np.bool_]] | None = None
+        self.lives: NDArray[np.int32] = np.zeros(self.num_envs, np.int32)
+
+    def reset(self, seeds: NDArray[np.int64] | None, mask: NDArray[np.bool_]) -> Pixels:
+        """Observations after starting the masked games anew; the others' as they are."""
+        options = None if mask.all() else {"reset_mask": mask}
+        if not mask.any():
+            seeds = np.empty(0, np.int64)
+        obs: Pixels
+        obs, infos = self.emulators.reset(seed=seeds, options=options)
+        if self.camera is not None:
+            self.screens = self.camera.reset(seed=seeds, options=options)[0][:, 0]
+        self.lives = infos["lives"]
+        self.fire.watch(np.zeros(self.num_envs, np.bool_), ended=mask)
+        return obs
+
+    def send(self, actions: NDArray[np.int64]) -> None:
+        """Begin a step: the emulator's threads play while Python goes on. `receive` has to follow."""
+        actions, pressed = self.fire.press(actions)
+        self.executed = None if pressed is None else (actions, pressed)
+        self.emulators.send(actions)
+        if self.camera is not None:
+            self.screens = self.camera.step(actions)[0][:, 0]
+
+    def receive(self) -> Step:
+        """What the step begun by `send` gave."""
+        obs, rewards, terminated, truncated, told = self.emulators.recv()
+        ended, lives = terminated | truncated, told["lives"]
+        # With no life left a game is about to end; some (Qbert) take a few more frames for it.
+        life_lost = (lives < self.lives) & (lives > 0) & ~ended
+        self.lives = lives
+        self.fire.watch(life_lost, ended)
+        infos: dict[str, Any] = {"lives": lives}
+        if self.life_loss_ends:
+            infos["life_lost"] = life_lost
+        if self.executed is not None:
+            infos["executed"], infos["_executed"] = self.executed
+        if ended.any():
+            infos["final_obs"], infos["_final_obs"] = told["final_obs"], ended
+        return obs, rewards.astype(np.float64), terminated, truncated, infos
+
+
+def join_steps(steps: list[Step]) -> Step:
+    """The lanes' steps as one of all games; entries of `infos` that some lanes lack are marked absent there."""
+    if len(steps) == 1:
+        return steps[0]
+    obs, rewards, terminated, truncated = (np.concatenate([step[i] for step in steps]) for i in range(4))
+    told = [step[4] for step in steps]
+    infos: dict[str, Any] = {}
+    for key in dict.fromkeys(name for info in told for name in info if not name.startswith("_")):
+        like = next(info[key] for info in told if key in info)
+        rows = [
+            info.get(key, np.zeros((len(step[1]), *like.shape[1:]), like.dtype))
+            for info, step in zip(told, steps, strict=True)
+        ]
+        infos[key] = np.concatenate(rows)
+        if any(f"_{key}" in info for info in told):
+            absent = [np.zeros(len(step[1]), np.bool_) for step in steps]
+            masks = [info.get(f"_{key}", none) for info, none in zip(told, absent, strict=True)]
+            infos[f"_{key}"] = np.concatenate(masks)
+    return obs, rewards, terminated, truncated, infos
