@@ -18,6 +18,9 @@ class Executor(Protocol):
     def start(self, run: Run) -> bool:
         """Starts the run if there is room for it."""
 
+    def slots(self, run: Run) -> int:
+        """How many such runs go on at a time; at least 1."""
+
     def wait(self, seconds: float) -> list[Outcome]:
         """The attempts that ended, at the latest after so many seconds."""
 

@@ -60,6 +60,11 @@ class LocalExecutor:
         self._children[run.name] = _Child(process, answer, place)
         return True
 
+    def slots(self, run: Run) -> int:
+        """How many such runs go on at a time."""
+        room = [self.machine.cpus / run.cpus] + ([self.machine.gpus / run.gpus] if run.gpus else [])
+        return max(1, min(int(min(room)), self.jobs or sys.maxsize))
+
     def wait(self, seconds: float) -> list[Outcome]:
         """The attempts whose processes have ended."""
         if not self._children:

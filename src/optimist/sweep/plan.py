@@ -117,8 +117,13 @@ def _run(
         config=config,
         origin={"preset": preset.name, "flags": flags, "variant": variant, "settings": settings, "seed": seed},
         cpus=_number(group, "cpus", float(config.threads)),
-        gpus=1.0 / _whole(group, "runs_per_gpu", RUNS_PER_GPU, least=1) if config.device.startswith("cuda") else 0.0,
+        gpus=gpu_share(config, _whole(group, "runs_per_gpu", RUNS_PER_GPU, least=1)),
     )
+
+
+def gpu_share(config: RunConfig, runs_per_gpu: int = RUNS_PER_GPU) -> float:
+    """The part of a GPU a run is given; none on the CPU."""
+    return 1.0 / runs_per_gpu if config.device.startswith("cuda") else 0.0
 
 
 def make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> RunConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import time
 from typing import Any
 
@@ -58,6 +59,12 @@ class RayExecutor:
         finally:
             self.ray.shutdown()
 
+    def slots(self, run: Run) -> int:
+        """How many such runs the cluster does at a time as it is now."""
+        has = self.ray.cluster_resources()
+        room = [has.get("CPU", 0.0) / run.cpus] + ([has.get("GPU", 0.0) / run.gpus] if run.gpus else [])
+        return max(1, min(int(min(room)), self.jobs or sys.maxsize))
+
     def largest_node(self) -> tuple[float, float]:
         """Most cores and most GPUs that one node has."""
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
@@ -72,7 +79,7 @@ class RayExecutor:
             outcome: Outcome = self.ray.get(reference)
         except (self.ray.exceptions.RayError, KeyboardInterrupt) as error:
             self.folder.log(name, f"{error}\n")
-            first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
+            first = str(error).strip().partition("\n")[0].partition(". ")[0]
             return Outcome(name, f"{type(error).__name__}: {first}; see {self.folder.log_path(name)}")
         return outcome
 

@@ -1,0 +1,116 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimist.errors import ConfigError
+from optimist.sweep.plan import make_plan, read_plan
+from tests.sweep.tiny import DOCUMENT, tiny_plan
+
+
+def test_a_plan_is_the_product_of_presets_flags_variants_and_seeds():
+    plan = make_plan(
+        {
+            "presets": ["cage2/cardiff", "cage2/cardiff-opr"],
+            "flags": {"red": ["B_line", "Meander"], "horizon": 30},
+            "variants": {"plain": {}, "short": {"total_steps": 60_000}},
+            "seeds": [3, 7],
+        }
+    )
+    assert len(plan.runs) == 2 * 2 * 2 * 2
+    run = next(run for run in plan.runs if run.name == "cage2-cardiff-opr_red-Meander_horizon-30_short/seed-7")
+    assert run.config.env.kwargs["red"] == "Meander"
+    assert (run.config.total_steps, run.config.seed, run.config.preset) == (60_000, 7, "cage2/cardiff-opr")
+    assert run.method == "cage2/cardiff-opr · short"
+    assert run.env == "CAGE2Cardiff-v0 red=Meander horizon=30"
+
+
+def test_all_methods_do_a_seed_before_any_does_the_next():
+    seeds = [run.config.seed for run in tiny_plan(seeds=3).runs]
+    assert seeds == sorted(seeds)
+
+
+def test_groups_inherit_and_their_settings_lie_over_those_of_the_file():
+    plan = make_plan(
+        {
+            "seeds": 2,
+            "settings": {"total_steps": 1_000, "opr": {"bc_coef": 0.3}},
+            "groups": [
+                {"presets": ["deepsea/opr"], "flags": {"size": 6}},
+                {"presets": ["keydoor/opr"], "seeds": 1, "settings": {"opr": {"percentile": 60.0}}},
+            ],
+        }
+    )
+    deepsea, keydoor = plan.runs[0].config, plan.runs[1].config
+    assert [run.name for run in plan.runs] == [
+        "deepsea-opr_size-6/seed-0",
+        "keydoor-opr/seed-0",
+        "deepsea-opr_size-6/seed-1",
+    ]
+    assert (deepsea.opr.bc_coef, keydoor.opr.bc_coef, keydoor.opr.percentile) == (0.3, 0.3, 60.0)
+    assert deepsea.total_steps == keydoor.total_steps == 1_000
+
+
+@given(
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True),
+    sizes=st.lists(st.integers(3, 9), min_size=1, max_size=3, unique=True),
+)
+def test_every_combination_is_there_exactly_once(seeds, sizes):
+    plan = tiny_plan(seeds=seeds, flags={"size": sizes})
+    found = sorted((run.config.preset, run.config.env.kwargs["size"], run.config.seed) for run in plan.runs)
+    assert found == sorted(itertools.product(DOCUMENT["presets"], sizes, seeds))
+    assert len({run.name for run in plan.runs}) == len(plan.runs)
+
+
+def test_a_run_on_a_gpu_takes_a_share_of_it():
+    run = tiny_plan(settings={"device": "cuda", "threads": 2}, runs_per_gpu=5).runs[0]
+    assert (run.cpus, run.gpus) == (2.0, 0.2)
+    assert tiny_plan().runs[0].gpus == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"sedes": 3}, "no sweep key 'sedes'; did you mean 'seeds'?"),
+        ({"groups": [{"preset": []}]}, "no key of [[groups]] 'preset'; did you mean 'presets'?"),
+        ({"groups": {"presets": []}}, "groups must be tables written as [[groups]]"),
+        ({"presets": ["deepsea/orp"]}, "no preset 'deepsea/orp'; did you mean 'deepsea/opr'?"),
+        ({"presets": "deepsea/opr"}, "presets must be a list of names"),
+        ({"flags": {"siez": 5}}, "no parameter of preset deepsea/ppo 'siez'; did you mean 'size'?"),
+        ({"flags": {"size": "5"}}, "flags.size of deepsea/ppo must be int, got '5'"),
+        ({"flags": {"size": []}}, "flags.size is an empty list"),
+        ({"flags": 5}, "flags must be a table, got 5"),
+        ({"settings": {"total_stesp": 5}}, "no setting 'total_stesp'; did you mean 'total_steps'?"),
+        ({"settings": {"opr": {"bc_coeff": 5}}}, "no setting 'opr.bc_coeff'; did you mean 'opr.bc_coef'?"),
+        ({"settings": {"seed": 5}}, "settings cannot hold seed; use seeds = …"),
+        ({"settings": {"total_steps": 5.5}}, "total_steps must be a whole number, got 5.5"),
+        ({"variants": {"x": {"opr": {"percentile": 101.0}}}}, "opr.percentile must be in [0, 100], got 101.0"),
+        ({"variants": {"x": 3}}, "x must be a table, got 3"),
+        ({"seeds": 0}, "seeds must be a number of seeds or a list of them, as in seeds = 5, got 0"),
+        ({"seeds": [0, 0]}, "two runs of the file are called deepsea-ppo_size-5/seed-0"),
+        ({"statistic": "finl"}, "no statistic 'finl'; did you mean 'final'?"),
+        ({"statistic": "final"}, "statistic 'final' needs final episodes, deepsea/ppo plays none: set final_episodes"),
+        ({"statistic": "best"}, "statistic 'best' needs evaluations, deepsea/ppo makes none: set evaluate_every"),
+        ({"retries": -1}, "retries must be a whole number of at least 0, got -1"),
+        ({"cpus": 0}, "cpus must be a number above 0, got 0"),
+        ({"runs_per_gpu": 0}, "runs_per_gpu must be a whole number of at least 1"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(change, line):
+    with pytest.raises(ConfigError) as error:
+        tiny_plan(**change)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_line_names_the_file(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text("sedes = 3\n")
+    with pytest.raises(ConfigError, match=r"my\.toml: no sweep key 'sedes'"):
+        read_plan(path)
+    path.write_text("seeds =\n")
+    with pytest.raises(ConfigError, match=r"my\.toml is not valid TOML"):
+        read_plan(path)
+    with pytest.raises(ConfigError, match=r"cannot read config file .*absent\.toml"):
+        read_plan(tmp_path / "absent.toml")
