@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +14,17 @@ ATARI, CAGE2, DEEPSEA, KEYDOOR, GYM = "Atari", "CAGE Challenge 2", "DeepSea", "K
 FAMILIES = (ATARI, CAGE2, DEEPSEA, KEYDOOR, GYM)
 """In the order in which a report shows them."""
 WORDS = {
-    "ppo": "PPO", "ppo145": "PPO, 145 actions", "a2c": "A2C", "acper": "ACPER", "sil": "SIL", "opr": "OPR",
+    "ppo": "PPO", "ppo145": "PPO", "a2c": "A2C", "acper": "ACPER", "sil": "SIL", "opr": "OPR",
     "dqn": "DQN", "rainbow": "Rainbow", "cardiff": "Cardiff", "paper": "literal", "best": "expert PPO",
 }  # fmt: skip
-ADDED = ("OPR", "SIL")
-NOT_COMPARED = ("env.kwargs", "env.id", "env.vectorization")
+ADDED = ("opr", "sil")
+INTERFACES = {"cage2/ppo": "145 actions", "cage2/ppo145": "145 actions"}
+QUALITIES = ("paper", "fast", "smoke", "best")
+NOT_COMPARED = ("env.kwargs", "env.id", "env.vectorization", "env.reward_delay")
 """Settings that make no other method."""
 NAMED = ("game", "sticky", "red", "rules", "horizon", "green", "size", "height", "apple")
 """Keywords of environments that are part of the environment's name, or of the score."""
-SECTIONS = ("env", "network", "algorithm", "opr")
+SECTIONS = ("env", "network", "algorithm", "opr", "sil")
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ def identify(config: Mapping[str, Any]) -> Identity:
     env = config.get("env") or {}
     preset = str(config.get("preset") or "")
     family, label = name_env(str(env.get("id", "?")), env.get("kwargs") or {})
+    if env.get("reward_delay", 1) != 1:
+        label += f", rewards every {env['reward_delay']} steps"
     base, changes = name_method(preset, config), changes_from_preset(preset, config)
     if "enabled=False" in changes:
         base = base.replace("+OPR", "")
@@ -73,37 +79,42 @@ def name_cage2(red: str = "B_line", rules: str = "final", horizon: int = 30, gre
 
 
 def name_method(preset: str, config: Mapping[str, Any] | None = None) -> str:
-    """deepsea/opr-paper → PPO+OPR, literal; without a preset the algorithm's name."""
+    """deepsea/opr-paper → PPO+OPR, literal; without a preset the algorithm's name and what is added to it."""
     if not preset:
-        algorithm = ((config or {}).get("algorithm") or {}).get("name", "?")
-        name = "+".join(WORDS.get(part, part) for part in str(algorithm).replace("cardiff-ppo", "cardiff").split("-"))
-        return name + ("+OPR" if ((config or {}).get("opr") or {}).get("enabled") else "")
-    *_, tail = preset.split("/")
-    known = [WORDS.get(part, part) for part in tail.split("-")]
-    name = known[0]
-    if name in ADDED or name == "literal":  # the base is PPO where a preset does not say
-        name, known = "PPO", ["PPO", *(["OPR"] if name == "literal" else []), *known]
-    elif name in ("fast", "smoke"):
-        name, known = "PPO", ["PPO", "OPR", *known]
-    for part in known[1:]:
-        name += f"+{part}" if part in ADDED else f", {part}"
-    return name
+        config = config or {}
+        words = str((config.get("algorithm") or {}).get("name", "?")).replace("cardiff-ppo", "cardiff")
+        added = [name for name in ("opr", "sil") if (config.get(name) or {}).get("enabled")]
+        return "+".join(WORDS.get(word, word) for word in (words, *added))
+    *families, tail = preset.split("/")
+    parts = tail.split("-")
+    qualities = [part for part in parts if part in QUALITIES or part not in WORDS]
+    learners = [part for part in parts if part not in qualities]
+    if not learners and tail != "best":
+        learners = ["ppo", "opr"]  # atari/paper, atari/fast
+    elif learners and learners[0] in ADDED:  # deepsea/opr, cage2/sil: the family's usual learner
+        learners.insert(0, "cardiff" if families == ["cage2"] else "ppo")
+    name = "+".join(WORDS[part] for part in learners)
+    if preset in INTERFACES:
+        qualities.append(INTERFACES[preset])
+    elif families == ["mujoco"]:  # on the tasks of gym/…, with other settings
+        qualities.append("MuJoCo's settings")
+    return ", ".join([*([name] if name else []), *(WORDS.get(part, part) for part in qualities)])
 
 
 def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
-    """`setting=value` for everything of the method that differs from its preset; empty if the preset is unknown."""
+    """`setting=value` for everything of the method that differs from its preset; of an unknown preset a fingerprint."""
     from optimist.presets import get_preset
     from optimist.tracking.config_io import to_dict
 
     env = config.get("env") or {}
     kwargs = env.get("kwargs") or {}
-    known = {"env": env.get("id"), **kwargs, "games": env.get("num_envs")}
+    known = {"env": env.get("id"), **kwargs, "games": env.get("num_envs"), "delay": env.get("reward_delay")}
     try:
         found = get_preset(preset)
         chosen = {p.name: known[p.name] for p in found.parameters if type(known.get(p.name)) is p.kind}
         default = to_dict(found(**chosen))
     except OptimistError:
-        return []
+        return [f"settings {_fingerprint(config)}"] if any(config.get(section) for section in SECTIONS[1:]) else []
     changes = []
     for section in SECTIONS:
         ours, theirs = config.get(section) or {}, default.get(section) or {}
@@ -124,6 +135,12 @@ def split_changes(method: str) -> tuple[str, tuple[str, ...]]:
     """`opr:bc_coef=1.0,sampling=uniform`, as benchmarks call a method → its preset's part and the changes."""
     name, _, changes = method.partition(":")
     return name, tuple(change for change in changes.split(",") if change)
+
+
+def _fingerprint(config: Mapping[str, Any]) -> str:
+    """Six digits that two configs share only if the method's settings are equal."""
+    settings = {section: {**(config.get(section) or {}), "kwargs": None} for section in SECTIONS}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:6]
 
 
 def _plain(value: Any) -> Any:

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optimist.errors import RunFolderError
+from optimist.errors import OptimistError, RunFolderError
+from optimist.presets import get_preset
 from optimist.report import identify
 from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
 from optimist.report.runs import CONFIG, RETURN, Curve, Problem, Run, _curve, read_run, scores_of
 from optimist.report.scores import Score, Statistic, same
+from optimist.tracking.config_io import merge, to_dict
 
 ROWS = "runs.jsonl"
 NOT_ENTERED = ("checkpoints", ".git", "__pycache__")
@@ -52,8 +54,10 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
+            if "folder" in row and (path.parent / row["folder"] / CONFIG).exists():
+                continue  # a sweep's row; its run folder says more
             run = _from_row(row, f"{name}:{number}")
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OptimistError):
             bad += 1
             continue
         if run is None:
@@ -67,7 +71,9 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
 
 
 def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
-    """A row of conversion.py, cage2_claim.py or classic.py, or a run's summary; None if it is none of these."""
+    """A row of conversion.py, cage2_claim.py, classic.py or a sweep, or a run's summary; None if it is none of these."""
+    if "run" in row and "state" in row:
+        return _from_sweep(row, name) if row["state"] == "finished" else None
     if "preset" in row and "env" in row:
         config = {
             "preset": row["preset"],
@@ -91,6 +97,23 @@ def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
         identity = Identity(*name_env(row["env"], {}), label, (f"setting {row['setting']}",), "gym/ppo" if ours else "")
         return _run(name, identity, row, row)
     return None
+
+
+def _from_sweep(row: Mapping[str, Any], name: str) -> Run:
+    """A finished run of a sweep's runs.jsonl whose folder is elsewhere."""
+    config = merge(get_preset(row["preset"])(**row.get("flags", {})), row.get("settings", {}))
+    run = _run(name, identify.identify(to_dict(config)), row, {}, sticky=config.env.kwargs.get("sticky"))
+    words = str(row["statistic"])
+    statistic: Statistic = "last-100"
+    if words.startswith("highest"):
+        statistic = "best-epoch"
+    elif "final policy" in words:
+        statistic = "final-greedy" if "greedy" in words else "final"
+    score = Score(
+        value=float(row["value"]), method=run.method, env=run.env, statistic=statistic, budget=run.budget,
+        sticky=run.sticky, seed=run.seed, source=name,
+    )  # fmt: skip
+    return replace(run, scores={statistic: score})
 
 
 def _identity(env: tuple[str, str], family: str, method: str) -> Identity:

@@ -12,6 +12,8 @@ from optimist.report.means import difference_interval, mean_interval
 from optimist.report.study import Study
 from optimist.report.training_charts import slug
 
+LONGEST = 62  # characters of a row's name; the tables have it in full
+
 
 def seeds(study: Study, family: str) -> Chart | None:
     """Every seed's score as a dot, the mean with its interval as a bar; a panel an environment."""
@@ -104,6 +106,6 @@ def rows_from_top(axis: Any, count: int) -> None:
 
 def row_label(axis: Any, text: str, row: int) -> None:
     """The name of a row, above it at the left."""
-    axis.text(
-        0.0, row - 0.3, text, transform=axis.get_yaxis_transform(), va="bottom", ha="left", fontsize=7.8, clip_on=False
-    )
+    shown = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[3 - LONGEST // 2 :]}"
+    label = axis.text(0.0, row - 0.3, shown, transform=axis.get_yaxis_transform(), va="bottom", fontsize=7.8)
+    label.set_in_layout(False)  # a long name must not squeeze the axes

@@ -52,19 +52,21 @@ def scores_table(study: Study, family: str, statistic: Statistic) -> Table | Non
     """A row a method and environment: mean with interval, range, and the difference from the first method."""
     rows = []
     for env in study.envs(family):
-        base: list[float] | None = None
+        bases: list[tuple[int, list[float]]] = []  # the first method of each budget
         for long in study.tables(family):
             for name, runs in study.columns(family, long=long, statistic=statistic).items():
                 here = [run for run in runs if run.env == env]
                 values = [run.scores[statistic].value for run in here]
                 if values:
+                    budget = here[0].budget
+                    base = next((found for steps, found in bases if same("budget", steps, budget)), None)
                     rows.append(_score_row(env, name, here, values, base))
-                    base = values if base is None else base
+                    bases += [(budget, values)] if base is None else []
     if not rows:
         return None
     heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("seeds"),
              Head("mean", "± 95 %, Student"), Head("lowest to highest", "over seeds"),
-             Head("difference", "from the row that says “base”, ± 95 %, Welch"), Head("steps")]  # fmt: skip
+             Head("difference", "from “base” of the same budget, ± 95 %, Welch"), Head("steps")]  # fmt: skip
     caption = f"{statistic}: {MEANINGS[statistic]}."
     return Table(f"scores-{slug(family)}-{statistic}", f"{family}, {statistic}.", heads, rows, caption)
 

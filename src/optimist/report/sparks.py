@@ -37,11 +37,12 @@ def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str]]) -> str:
 
 def short_number(value: float) -> str:
     """Three digits, and a unit for what is large."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.3g}{unit}".replace("-", "−")
-    text = f"{value:.3g}"
-    return text.replace("-", "−")
+    size = abs(value)
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= unit:
+            return f"{value / (1e3 if letter == 'k' else unit):.3g}{letter}".replace("-", "−")
+    text = f"{value:,.0f}" if size >= 1000 else f"{value:.1e}" if 0 < size < 0.001 else f"{value:.3g}"
+    return text.replace("e-0", "e-").replace("-", "−")
 
 
 def _line(curve: Curve, color: str, low: float, high: float, last: float) -> str:

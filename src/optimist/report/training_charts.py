@@ -88,9 +88,9 @@ def memory(study: Study, family: str) -> Chart | None:
     panels = []
     for env in study.envs(family):
         for name, runs in study.drawn(family, env, "opr/memory_return").items():
-            title = name if len(study.envs(family)) == 1 else f"{env}: {name}"
-            panels.append(Panel(_short(title, 44), _draw_memory(runs)))
-            panels.append(Panel("… transitions in M", _draw_fill(runs)))
+            title = f"{_short(name, 46)}\n{env}"
+            panels.append(Panel(title, _draw_memory(runs)))
+            panels.append(Panel("… and how full M is\n", _draw_fill(runs)))
     if not panels:
         return None
     keys = (
