@@ -1,6 +1,7 @@
-"""Classic control with our presets, beside Stable-Baselines3's PPO with equal settings, steps and seeds.
+"""Classic control with our presets, beside Stable-Baselines3's PPO or A2C with equal settings, steps and seeds.
 
     python benchmarks/classic.py --envs CartPole-v1 Acrobot-v1 Pendulum-v1 --seeds 5 --out results/classic
+    python benchmarks/classic.py --algorithm a2c --envs CartPole-v1 Acrobot-v1 --seeds 5 --out results/classic_a2c
 
 Both sides are measured by the mean raw return of the last 100 training episodes, and their runs alternate in one
 process, so that steps/s can be compared as a ratio. `--ours-only` leaves the rival out. Runs in runs.jsonl are
@@ -23,7 +24,7 @@ from typing import Any
 
 import torch
 
-from optimist.config import PPOConfig, RunConfig
+from optimist.config import A2CConfig, PPOConfig, RunConfig
 from optimist.presets import get_preset
 from optimist.training.loop import train
 
@@ -48,13 +49,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", nargs="+", default=list(USUAL))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=["preset"])
+    parser.add_argument("--algorithm", choices=["ppo", "a2c"], default="ppo")
+    parser.add_argument(
+        "--settings", nargs="+", choices=list(SETTINGS), default=["preset"], help="other ones: PPO only"
+    )
+    parser.add_argument("--total-steps", type=int, help="instead of the preset's")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    if args.algorithm == "a2c" and args.settings != ["preset"]:
+        parser.error("--settings other than preset change PPO's; A2C runs with its preset")
     args.out.mkdir(parents=True, exist_ok=True)
     raw = args.out / "runs.jsonl"
     rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
+    if any(row.get("algorithm", "ppo") != args.algorithm for row in rows):
+        parser.error(f"{raw} holds runs of another algorithm: choose another --out")
     done = {(row["side"], row["env"], row["setting"], row["seed"]) for row in rows}
     sides: dict[str, Callable[[RunConfig], dict[str, Any]]] = {"optimist": run_ours}
     if not args.ours_only:
@@ -63,9 +72,11 @@ def main() -> None:
     for env, setting, seed, side in jobs:
         if (side, env, setting, seed) in done:
             continue
-        config = dataclasses.replace(get_preset("gym/ppo")(env=env), seed=seed, tensorboard=False)
+        config = dataclasses.replace(get_preset(f"gym/{args.algorithm}")(env=env), seed=seed, tensorboard=False)
+        config = dataclasses.replace(config, total_steps=args.total_steps or config.total_steps)
         config = changed(config, SETTINGS[setting])
-        rows.append({"side": side, "env": env, "setting": setting, "seed": seed, **sides[side](config)})
+        about = {"algorithm": args.algorithm, "side": side, "env": env, "setting": setting, "seed": seed}
+        rows.append(about | sides[side](config))
         print(rows[-1], file=sys.stderr)
         raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
     table = render(rows)
@@ -90,31 +101,35 @@ def run_ours(config: RunConfig) -> dict[str, Any]:
 
 
 def run_rival(config: RunConfig) -> dict[str, Any]:
-    """Stable-Baselines3's PPO with the same settings."""
-    from stable_baselines3 import PPO
+    """Stable-Baselines3's learner of the same name with the same settings."""
+    from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    ppo = config.algorithm
-    assert isinstance(ppo, PPOConfig)
+    ours = config.algorithm
     torch.set_num_threads(config.threads)
-    falling = ppo.learning_rate_schedule == "linear"
-    model = PPO(
-        "MlpPolicy",
-        make_vec_env(config.env.id, config.env.num_envs, seed=config.seed),
-        learning_rate=(lambda left: ppo.learning_rate * left) if falling else ppo.learning_rate,
-        n_steps=ppo.rollout_steps,
-        batch_size=ppo.minibatch_size,
-        n_epochs=ppo.epochs,
-        gamma=ppo.gamma,
-        gae_lambda=ppo.gae_lambda,
-        clip_range=ppo.clip_eps,
-        ent_coef=ppo.entropy_coef,
-        vf_coef=ppo.value_coef,
-        max_grad_norm=ppo.max_grad_norm or float("inf"),
-        policy_kwargs={"net_arch": list(config.network.hidden)},
-        seed=config.seed,
-        device="cpu",
-    )
+    falling = ours.learning_rate_schedule == "linear"
+    shared = {
+        "policy": "MlpPolicy",
+        "env": make_vec_env(config.env.id, config.env.num_envs, seed=config.seed),
+        "learning_rate": (lambda left: ours.learning_rate * left) if falling else ours.learning_rate,
+        "policy_kwargs": {"net_arch": list(config.network.hidden)},
+        "seed": config.seed,
+        "device": "cpu",
+    }
+    assert isinstance(ours, PPOConfig | A2CConfig)
+    shared |= {
+        "n_steps": ours.rollout_steps,
+        "gamma": ours.gamma,
+        "gae_lambda": ours.gae_lambda,
+        "ent_coef": ours.entropy_coef,
+        "vf_coef": ours.value_coef,
+        "max_grad_norm": ours.max_grad_norm or float("inf"),
+    }
+    if isinstance(ours, A2CConfig):  # its RMSprop is torch's too, with the same smoothing
+        assert ours.rmsprop_alpha == 0.99
+        model = A2C(**shared, rms_prop_eps=ours.rmsprop_eps, normalize_advantage=ours.normalize_advantages == "batch")
+    else:
+        model = PPO(**shared, batch_size=ours.minibatch_size, n_epochs=ours.epochs, clip_range=ours.clip_eps)
     started = time.perf_counter()
     model.learn(config.total_updates * config.batch_size)
     seconds = time.perf_counter() - started

@@ -192,7 +192,7 @@ def test_bad_configs_are_named_in_one_line(config: EnvConfig, error: type[Optimi
     [
         ("Box2D", "LunarLander-v3", "LunarLander-v3 needs Box2D: pip install 'optimist[classic]'"),
         ("jax", "phys2d/CartPole-v1", "phys2d/CartPole-v1 needs jax: pip install jax"),
-        ("mujoco", "Ant-v5", "Ant-v5 cannot be made: MuJoCo is not installed"),
+        ("mujoco", "Ant-v5", "Ant-v5 needs MuJoCo: pip install 'optimist[mujoco]'"),
     ],
 )
 def test_missing_package_names_the_command(module: str, env_id: str, message: str) -> None:
