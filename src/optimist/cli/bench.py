@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from optimist.cli import bench_atari
 from optimist.errors import ConfigError
 
 TRAINED = ("cage2/cardiff", "cage2/cardiff-opr")
@@ -28,7 +29,11 @@ def main(argv: list[str]) -> int:
         "--updates", type=int, default=10, help="updates of each training figure (default 10; 0 leaves them out)"
     )
     cage2_bench.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    atari_bench = commands.add_parser("atari", help="the Atari emulator alone, PPO and PPO with OPR, side by side")
+    bench_atari.add_arguments(atari_bench)
     arguments = parser.parse_args(argv)
+    if arguments.command == "atari":
+        return bench_atari.atari(arguments)
     return cage2(arguments.games, arguments.seconds, arguments.updates, as_json=arguments.json)
 
 

@@ -130,6 +130,12 @@ def acper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> 
     return _config(_sil_env(game, sticky), ACPERConfig(replay_capacity=50_000), NO_OPR, long)
 
 
+@preset("atari/fast-ppo")
+def fast_ppo(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
+    """The same without OPR."""
+    return replace(fast(game, sticky, long), opr=NO_OPR)
+
+
 @preset("atari/smoke")
 def smoke(game: GameName = "Pong", sticky: Sticky = 0.0) -> RunConfig:
     """About a minute on two cores: too short to learn anything, long enough to see that everything works."""

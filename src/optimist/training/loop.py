@@ -84,7 +84,7 @@ class Trainer:
             _interrupts() as interrupted,
         ):
             while self.update < config.total_updates:
-                metrics = self._one_update()
+                metrics = self.one_update()
                 if self.update % config.log_every == 0 or self.update == config.total_updates:
                     metrics["time/steps_per_second"] = display.steps_per_second
                     writers.write(self.step, metrics)
@@ -140,7 +140,7 @@ class Trainer:
             f"OPR: memory and unfinished episodes need at most {opr_bytes(self.config, self.envs) / 2**20:,.1f} MiB"
         ]
 
-    def _one_update(self) -> dict[str, float]:
+    def one_update(self) -> dict[str, float]:
         """Collect → update; what there is to log."""
         begin = time.perf_counter()
         rollout = self.collector.collect(progress=self.update / self.config.total_updates)

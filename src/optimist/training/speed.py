@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from optimist.config import RunConfig
 from optimist.presets import get_preset
-from optimist.training.loop import train
+from optimist.tracking.run_dir import RunDir
+from optimist.training.loop import Trainer, train
+
+MOST_WARM_UP_SECONDS = 30.0
 
 WARM_UP = 2
 """Updates that do not count: compilation, first allocations."""
@@ -35,3 +42,35 @@ def training_speed(preset: str, threads: int, updates: int) -> dict[str, float]:
         "collect_seconds": collect,
         "update_seconds": update,
     }
+
+
+def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
+    """Steps per second of a run for about so many seconds, after it has warmed up and remembered its first episode.
+
+    Beside it: seconds from nothing to the end of the first update, seconds of an update's two parts, and on a GPU the
+    most memory that was reserved.
+    """
+    config = replace(config, tensorboard=False, evaluate_every=0, final_episodes=0)
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, RunDir.create(Path(folder) / "run", config) as run:
+        trainer = Trainer(config, run)
+        trainer.one_update()
+        start_up = time.perf_counter() - started
+        while time.perf_counter() - started < start_up + MOST_WARM_UP_SECONDS:
+            if trainer.one_update().get("opr/memory_episodes", 1.0) > 0 and trainer.update > WARM_UP:
+                break
+        first, begin, lines = trainer.step, time.perf_counter(), []
+        while time.perf_counter() - begin < seconds:
+            lines.append(trainer.one_update())
+        elapsed = time.perf_counter() - begin
+        trainer.envs.close()
+    figures = {
+        "steps_per_second": (trainer.step - first) / elapsed,
+        "collect_seconds": sum(line["time/collect"] for line in lines) / len(lines),
+        "update_seconds": sum(line["time/update"] for line in lines) / len(lines),
+        "start_up_seconds": start_up,
+        "memory_episodes": lines[-1].get("opr/memory_episodes", 0.0),
+    }
+    if torch.device(config.device).type == "cuda":
+        figures["gpu_bytes"] = float(torch.cuda.max_memory_reserved())
+    return figures

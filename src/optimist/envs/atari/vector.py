@@ -49,8 +49,8 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
 
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
-        `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game. `threads`: of a lane; 0 for
-        one a game, at most one a core.
+        `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game.
+        `threads`: of a lane; 0 for one a game, at most one a core.
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
         lanes = min(lanes, num_envs)

@@ -1,0 +1,113 @@
+"""`optimist bench atari`: the emulator alone beside PPO and PPO with OPR, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+EMULATORS = ((8, 1), (8, 4), (10, 1), (64, 1), (64, 2), (64, 4), (128, 1), (128, 2), (256, 1))
+"""Games and lanes whose emulators are measured alone."""
+TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `optimist bench atari`."""
+    parser.add_argument("--game", default="Alien", help="one of the games `optimist games` lists (default Alien)")
+    parser.add_argument("--device", default=None, help="cpu or cuda (default: cuda where there is one)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="time per figure (default 5)")
+    parser.add_argument("--presets", nargs="*", default=list(TRAINED), help="presets to train; none for none")
+    parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+
+
+def atari(arguments: argparse.Namespace) -> int:
+    """Measures and prints; always 0."""
+    result = measure(arguments.game, arguments.device, arguments.seconds, arguments.presets)
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        print_figures(result)
+    return 0
+
+
+def measure(game: str, device: str | None, seconds: float, presets: list[str]) -> dict[str, Any]:
+    """All figures, steps per second; ratios to the emulator at a preset's own size, and at its best."""
+    import torch
+
+    from optimist.envs.atari.bench import emulator_speed
+    from optimist.presets import get_preset
+    from optimist.training.speed import sustained_speed
+
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    emulator: dict[str, float] = {}
+    for games, lanes in EMULATORS:
+        _say(f"{game}, emulator alone, {games} games in {lanes} lane{'s' * (lanes > 1)}")
+        emulator[f"{games} games, {lanes} lane{'s' * (lanes > 1)}"] = emulator_speed(game, games, lanes, 0, seconds)
+    best = max(emulator.values())
+    training: dict[str, Any] = {}
+    for name in presets:
+        config = replace(get_preset(name)(game=game), device=device)
+        _say(f"{game}, training {name}")
+        figures = sustained_speed(config, seconds)
+        size = config.env.num_envs
+        alone = emulator.get(f"{size} games, 1 lane")
+        if alone is not None:
+            figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / alone
+        figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
+        training[name] = {"games": size, **figures}
+    about = torch.cuda.get_device_name() if device.startswith("cuda") else "CPU"
+    return {
+        "game": game,
+        "device": about,
+        "cores": len(os.sched_getaffinity(0)),
+        "seconds_per_figure": seconds,
+        "emulator": emulator,
+        "training": training,
+        "opr_over_ppo": {
+            name: training[with_opr]["steps_per_second"] / training[plain]["steps_per_second"]
+            for name, with_opr, plain in (
+                ("8 games", "atari/opr", "atari/ppo"),
+                ("fast", "atari/fast", "atari/fast-ppo"),
+            )
+            if {with_opr, plain} <= set(training)
+        },
+    }
+
+
+def print_figures(result: dict[str, Any]) -> None:
+    """Tables for people."""
+    console = Console()
+    table = Table(title=f"{result['game']}, emulator alone, {result['cores']} cores: steps per second")
+    table.add_column("games")
+    table.add_column("steps/s", justify="right")
+    for name, speed in result["emulator"].items():
+        table.add_row(name, f"{speed:,.0f}")
+    console.print(table)
+    table = Table(title=f"Training on {result['device']}")
+    names = ("preset", "games", "steps/s", "of the emulator, same size", "at its best", "start, s", "GPU, GiB")
+    for name in names:
+        table.add_column(name, justify="left" if name == "preset" else "right")
+    for name, figures in result["training"].items():
+        same = figures.get("share_of_emulator_at_this_size")
+        table.add_row(
+            name,
+            str(figures["games"]),
+            f"{figures['steps_per_second']:,.0f}",
+            "–" if same is None else f"{same:.0%}",
+            f"{figures['share_of_emulator_at_its_best']:.0%}",
+            f"{figures['start_up_seconds']:.1f}",
+            f"{figures['gpu_bytes'] / 2**30:.2f}" if "gpu_bytes" in figures else "–",
+        )
+    console.print(table)
+    for name, ratio in result["opr_over_ppo"].items():
+        console.print(f"OPR over PPO, {name}: {ratio:.3f}")
+
+
+def _say(what: str) -> None:
+    print(f"measuring {what} ...", file=sys.stderr, flush=True)
