@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any
 
@@ -92,8 +94,11 @@ def connect(address: str) -> Any:
         raise missing_extra("--ray", "ray", "ray") from error
     if address != "auto":
         _knock(address)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray puts its own there, which leaves without a word
     except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         reason = "" if address == "auto" else f" ({str(error).strip().splitlines()[0]})"
         where = "on this machine" if address == "auto" else f"at {address}"

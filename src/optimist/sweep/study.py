@@ -12,7 +12,7 @@ from optimist.tracking.atomic import disk_errors
 if TYPE_CHECKING:
     import optuna
 
-JOURNAL = "study.journal"
+JOURNAL, NAME = "study.journal", "tune"
 
 
 def load_optuna() -> Any:
@@ -46,17 +46,17 @@ def open_study(folder: Path, *, seed: int, prune: bool) -> optuna.Study:
     _cut_half_line(path)
     try:
         storage = module.storages.JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
-        done = len(storage.get_all_trials(storage.get_all_studies()[0]._study_id)) if storage.get_all_studies() else 0
-        study: optuna.Study = module.create_study(
-            study_name="tune",
+        if not storage.get_all_studies():
+            module.create_study(study_name=NAME, storage=storage, direction="maximize")
+        study: optuna.Study = module.load_study(
+            study_name=NAME,
             storage=storage,
-            direction="maximize",
-            sampler=module.samplers.TPESampler(seed=seed + done),  # goes on, but not with the draws it began with
             pruner=module.pruners.MedianPruner() if prune else module.pruners.NopPruner(),
-            load_if_exists=True,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path} is damaged ({error}); move the folder away and search again") from error
+    # after a break it goes on with other draws than it began with
+    study.sampler = module.samplers.TPESampler(seed=seed + len(study.trials))
     return study
 
 
