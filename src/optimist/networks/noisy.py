@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 Noise = tuple[Tensor, Tensor]
-"""f(ε) of a layer's inputs [in] and outputs [out]."""
+"""f(ε) of a layer's inputs [B or 1, in] and outputs [B or 1, out]."""
 
 
 class NoisyLinear(nn.Module):
@@ -25,16 +25,20 @@ class NoisyLinear(nn.Module):
         self.bias_sigma = nn.Parameter(torch.full((fan_out,), sigma * bound))
 
     def forward(self, inputs: Tensor, noise: Noise | None = None) -> Tensor:
-        """[B, in] → [B, out], the same noise for all rows."""
-        if noise is None:
-            return linear(inputs, self.weight, self.bias)
-        noise_in, noise_out = noise
-        weight = torch.addcmul(self.weight, self.weight_sigma, torch.outer(noise_out, noise_in))
-        return linear(inputs, weight, torch.addcmul(self.bias, self.bias_sigma, noise_out))
+        """[B, in] → [B, out], with noise of each row's own or the same for all.
 
-    def draw(self, generator: torch.Generator | None) -> Noise:
-        """Fresh noise, f(x) = sign(x) √|x| of normal numbers."""
-        fan_out, fan_in = self.weight.shape
-        normal = torch.empty(fan_in + fan_out, device=self.weight.device).normal_(generator=generator)
-        scaled = normal.sign() * normal.abs().sqrt()
-        return scaled[:fan_in], scaled[fan_in:]
+        The noise has rank one, so no noisy weights are made: σ_w ⊙ (u vᵀ) x is u ⊙ (σ_w (v ⊙ x)).
+        """
+        mean = linear(inputs, self.weight, self.bias)
+        if noise is None:
+            return mean
+        noise_in, noise_out = noise
+        return torch.addcmul(mean, linear(inputs * noise_in, self.weight_sigma, self.bias_sigma), noise_out)
+
+
+def draw_noise(layers: list[NoisyLinear], generator: torch.Generator | None, rows: int = 1) -> list[Noise]:
+    """Fresh noise for each layer, f(x) = sign(x) √|x| of normal numbers; one for all rows, or for each of `rows`."""
+    sizes = [size for layer in layers for size in (layer.weight.shape[1], layer.weight.shape[0])]
+    normal = torch.empty(rows, sum(sizes), device=layers[0].weight.device).normal_(generator=generator)
+    pieces = (normal.sign() * normal.abs().sqrt()).split(sizes, dim=1)  # type: ignore[no-untyped-call]
+    return list(zip(pieces[::2], pieces[1::2], strict=True))

@@ -17,7 +17,7 @@ from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import ACTIVATIONS
 from optimist.networks.nature_cnn import make_nature_cnn
-from optimist.networks.noisy import Noise, NoisyLinear
+from optimist.networks.noisy import Noise, NoisyLinear, draw_noise
 from optimist.networks.policy import PolicyNetwork
 
 
@@ -89,9 +89,9 @@ class QNetwork(PolicyNetwork):
         """Whether there are noisy layers."""
         return bool(self._noisy)
 
-    def draw_noise(self, generator: torch.Generator | None) -> list[Noise] | None:
-        """Fresh noise for every noisy layer; None where there are none."""
-        return [layer.draw(generator) for layer in self._noisy] if self._noisy else None
+    def draw_noise(self, generator: torch.Generator | None, rows: int = 1) -> list[Noise] | None:
+        """Fresh noise for every noisy layer, one for all or for each of `rows`; None where there are none."""
+        return draw_noise(self._noisy, generator, rows) if self._noisy else None
 
     def forward(self, obs: Tensor, noise: list[Noise] | None = None) -> Tensor:
         """Q(s, ·) [B, A], or with a distribution the logits of its atoms, [B, A, atoms]."""
@@ -119,16 +119,16 @@ class QNetwork(PolicyNetwork):
 
     @torch.no_grad()
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """ε-greedy on Q under fresh noise."""
+        """ε-greedy on Q, under noise of each row's own: environments in the same state explore apart."""
         epsilon = self.epsilon if self.training else self.evaluation_epsilon
         if epsilon <= 0.0:
-            return self.q_values(obs, self.draw_noise(generator)).argmax(-1)
+            return self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
         # One number a row says whether to explore and, where it does, which action: u/ε is uniform again.
         draws = torch.rand(len(obs), generator=generator, device=obs.device, dtype=torch.float64)
         explored = (draws * (self.num_actions / epsilon)).long()
         if epsilon >= 1.0 or (len(obs) == 1 and obs.device.type == "cpu" and draws.item() < epsilon):
             return explored.clamp_(max=self.num_actions - 1)
-        greedy = self.q_values(obs, self.draw_noise(generator)).argmax(-1)
+        greedy = self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
         return torch.where(explored < self.num_actions, explored, greedy)
 
     @torch.no_grad()
