@@ -61,7 +61,8 @@ class _GraphedStep:
         terms = self.learner.losses(self.rows)
         self.learner.step(terms.total)
         numbers = [getattr(terms, f.name).detach() for f in fields(LossTerms)]
-        self.numbers.copy_(torch.stack([number.to(self.numbers.device) for number in numbers]))
+        zero = torch.zeros((), device=self.numbers.device)  # where there is no anchor its term lies on the CPU
+        self.numbers.copy_(torch.stack([zero + number for number in numbers]))
 
 
 def _tensors(batch: Batch) -> dict[str, Tensor]:

@@ -62,6 +62,7 @@ class OptimisticRegularizer:
         self.progress = 0.0
         self.last_phase = 0
         self._logged: dict[str, Tensor | float] = {}
+        self._cloned: dict[str, Tensor | float] = {}  # of the last cloning step; a recorded step writes where they lie
         self._bc_coef = torch.tensor(self.bc_coef, device=device)  # a recorded step reads it where it lies
 
     def observe(self, steps: Steps) -> None:
@@ -137,7 +138,7 @@ class OptimisticRegularizer:
             "opr/memory_bytes": self.memory.num_bytes + self.builder.num_bytes,
             "opr/bc_coef": self.bc_coef,
         }
-        return {name: float(value) for name, value in (content | self._logged).items()}
+        return {name: float(value) for name, value in (content | self._logged | self._cloned).items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Memory, windows, unfinished episodes, reference, clocks and generator."""
@@ -173,6 +174,5 @@ class OptimisticRegularizer:
             elif self.config.bc_filter:
                 weights = (good.returns > values).to(logp.dtype)
         loss = bc_loss(logp, weights)
-        self._logged["loss/bc"] = loss.detach()
-        self._logged["opr/bc_weight"] = 1.0 if weights is None else weights.mean()
+        self._cloned = {"loss/bc": loss.detach(), "opr/bc_weight": 1.0 if weights is None else weights.mean()}
         return loss
