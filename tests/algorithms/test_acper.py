@@ -86,6 +86,14 @@ def test_a_segments_priority_is_its_mean_absolute_advantage():
     assert acper.replay.priorities.powers[:2].tolist() == pytest.approx([float(p) for p in expected])
 
 
+def test_an_action_that_had_next_to_no_probability_does_no_harm():
+    acper = learner()
+    acper.replay.add(random_rollout(0), torch.zeros(16, 4))
+    terms = acper.replay_losses(segments(logp=torch.full((3, 2), -500.0)))
+    assert all(torch.isfinite(getattr(terms, name)) for name in ("policy", "value", "kl"))
+    assert acper._truncated == 1.0
+
+
 def test_without_replay_it_is_a2c_bit_for_bit():
     shared = {"rollout_steps": 16, "learning_rate": 1e-2, "max_grad_norm": 0.5}
     a2c = A2C(TableActorCritic(), A2CConfig(**shared))

@@ -17,6 +17,9 @@ from optimist.losses.policy import policy_gradient, weighted_mean
 from optimist.networks.actor_critic import ActorCritic
 from optimist.rollout.batch import Rollout
 
+MOST = 20.0
+"""Largest log-ratio told from larger ones: an action that the environment forced may have had no probability."""
+
 
 class ACPER(A2C):
     """Actor-critic with prioritised experience replay, the baseline of Oh et al. (2018), with an optional anchor.
@@ -76,7 +79,8 @@ class ACPER(A2C):
         shape = segments.rewards.shape
         flat = self.policy.evaluate(segments.obs.flatten(0, 1), segments.actions.flatten(0, 1))
         logp, entropy, values = (column.view(shape) for column in flat)
-        ratios = (logp.detach() - segments.logp).exp()[:-1]
+        log_ratios = (logp.detach() - segments.logp)[:-1]
+        ratios = log_ratios.clamp_max(MOST).exp()
         dones, valid = segments.dones[:-1], segments.valid[:-1].to(values.dtype)
         following = torch.where(dones, segments.bootstraps[:-1], values.detach()[1:])
         logp, entropy, values = logp[:-1], entropy[:-1], values[:-1]
@@ -93,7 +97,7 @@ class ACPER(A2C):
             value=cfg.value_coef * weighted_mean((values - targets).square(), weights),
             entropy=-cfg.entropy_coef * mean_entropy,
             anchor=self.anchor.loss(self.policy),  # rows drawn anew: replayed steps are held as fresh ones are
-            kl=(ratios - 1.0 - (logp.detach() - segments.logp[:-1])).mean(),
+            kl=weighted_mean(-log_ratios, valid),
             mean_entropy=mean_entropy,
         )
 
