@@ -175,9 +175,10 @@ def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[Publishe
     panels = [Panel(f"As printed, {len(games)} games", _draw_bars(paper, {}), 0.6 + 0.27 * len(paper))]
     shared = [game for game in games if all(game in column for column in ours.values())]
     if ours and shared:
-        together = highest_counts([*printed, *((label, dict(column)) for label, column in ours.items())], shared)
+        named = {f"ours: {label}": dict(column) for label, column in ours.items()}  # the paper has a PPO, too
+        together = highest_counts([*printed, *named.items()], shared)
         title_2 = f"With our runs, {len(shared)} game{'s' * (len(shared) != 1)}"
-        panels.append(Panel(title_2, _draw_bars(together, ours), 0.6 + 0.27 * len(together)))
+        panels.append(Panel(title_2, _draw_bars(together, named), 0.6 + 0.27 * len(together)))
     caption = (
         "A tie counts for each of those that share it. As printed: the OPR paper's own columns, with the doubts listed "
         "below its table. "

@@ -11,7 +11,7 @@ import optimist
 from optimist.errors import RunFolderError
 from optimist.report import atari_charts, score_charts, score_tables, training_charts
 from optimist.report.charts import Chart
-from optimist.report.identify import ATARI, CAGE2, GYM
+from optimist.report.identify import ATARI, CAGE2
 from optimist.report.page import Section, paragraph, render, tiles
 from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
 from optimist.report.rows import collect
@@ -25,8 +25,8 @@ from optimist.tracking.atomic import disk_errors, write_text
 
 PAGE = "report.html"
 Part = Table | Chart | str
-AGGREGATED = (0, 1, 6, 7)
-"""Of the published columns of table 1, those that stand beside our aggregates: CleanRL, PPO's paper, SIL, OPR."""
+AGGREGATED = (0, 6, 7)
+"""Of the published columns of table 1, those beside our aggregates: CleanRL's PPO, and the paper's SIL and OPR."""
 
 
 def build_report(
@@ -174,7 +174,7 @@ def _lead(study: Study) -> str:
 
 def _overview(study: Study) -> str:
     """Which methods met which environments, with how many seeds."""
-    rows = []
+    groups: dict[tuple[str, str], list[str]] = {}
     for family in study.families():
         for env in study.envs(family):
             methods: dict[str, list[bool]] = {}
@@ -185,11 +185,14 @@ def _overview(study: Study) -> str:
                 f"{name} {sum(done)}" + (f" (+ {len(done) - sum(done)} unfinished)" if not all(done) else "")
                 for name, done in methods.items()
             ]
-            shown = env if family in (*env.split("-"), GYM) or env.startswith(family) else f"{family}: {env}"
-            rows.append([Cell(shown), Cell("; ".join(words))])
+            groups.setdefault((family, "; ".join(words)), []).append(env)
+    rows = [
+        [Cell(f"{len(envs)} games: {', '.join(envs)}" if len(envs) > 3 else "; ".join(envs)), Cell(family), Cell(words)]
+        for (family, words), envs in groups.items()
+    ]
     if not rows:
         return paragraph("No runs were given: published numbers only.")
-    heads = [Head("environment", numeric=False), Head("finished seeds", numeric=False)]
+    heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("finished seeds", numeric=False)]
     return Table("overview-table", "What was run.", heads, rows, "Finished seeds of each method.").html()
 
 

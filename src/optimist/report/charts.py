@@ -73,28 +73,34 @@ class Chart:
         legend = (
             0.2 * -(-len(self.keys) // _legend_columns(self.keys, columns * self.size[0])) + 0.15 if self.keys else 0
         )
-        with pyplot.rc_context(STYLE | {"svg.hashsalt": self.name}):
-            figure, axes = pyplot.subplots(
-                lines, columns, figsize=(columns * self.size[0], sum(heights) + legend + 0.3), squeeze=False,
-                height_ratios=heights,
-            )  # fmt: skip
+        size = columns * self.size[0], sum(heights) + legend + 0.3
+        many = len(self.panels) > OPEN_PANELS  # fitting the margins of fifty panels takes a minute
+        layout = {"figure.constrained_layout.use": not many}
+        with pyplot.rc_context(STYLE | layout | {"svg.hashsalt": self.name}):
+            figure, axes = pyplot.subplots(lines, columns, figsize=size, squeeze=False, height_ratios=heights)
+            if many:
+                figure.subplots_adjust(
+                    left=0.65 / size[0], right=1 - 0.1 / size[0], wspace=0.8 / self.size[0],
+                    top=1 - 0.65 / size[1], bottom=(legend + 0.45) / size[1], hspace=0.85 / self.size[1],
+                )  # fmt: skip
             for at, axis in enumerate(axes.flat):
                 if at < len(self.panels):
                     self._draw(self.panels[at], axis)
                 else:
                     axis.set_axis_off()
             figure.suptitle(self.title, fontsize=11, x=0.01, ha="left", fontweight="bold")
-            if self.keys:
-                handles = [pyplot.Line2D([], [], color=key.color, linestyle=key.dash, linewidth=2) for key in self.keys]
-                figure.legend(
-                    handles, [key.label for key in self.keys], loc="outside lower left", frameon=False, fontsize=8.5,
-                    ncols=_legend_columns(self.keys, columns * self.size[0]),
-                )  # fmt: skip
+            self._add_legend(figure, "lower left" if many else "outside lower left", size[0])
             paths = [folder / f"{self.name}{suffix}" for suffix in (".svg", ".png")]
             figure.savefig(paths[0], facecolor="white", metadata={"Date": None})
             figure.savefig(paths[1], dpi=150, facecolor="white")
             pyplot.close(figure)
         return paths
+
+    def _add_legend(self, figure: Any, place: str, width: float) -> None:
+        if self.keys:
+            lines = [_pyplot().Line2D([], [], color=k.color, linestyle=k.dash, linewidth=2) for k in self.keys]
+            words, columns = [key.label for key in self.keys], _legend_columns(self.keys, width)
+            figure.legend(lines, words, loc=place, frameon=False, fontsize=8.5, ncols=columns)
 
     def html(self) -> str:
         """The panels one by one, so that a narrow page shows them below each other."""

@@ -56,7 +56,7 @@ def identify(config: Mapping[str, Any]) -> Identity:
     if "enabled=False" in changes:
         base = base.replace("+OPR", "")
         changes = [change for change in changes if not change.startswith("enabled")]
-    return Identity(family, label, base, tuple(changes), preset)
+    return Identity(family, label, base, tuple(sorted(changes)), preset)
 
 
 def name_env(env_id: str, kwargs: Mapping[str, Any]) -> tuple[str, str]:
@@ -134,7 +134,12 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
 def split_changes(method: str) -> tuple[str, tuple[str, ...]]:
     """`opr:bc_coef=1.0,sampling=uniform`, as benchmarks call a method → its preset's part and the changes."""
     name, _, changes = method.partition(":")
-    return name, tuple(change for change in changes.split(",") if change)
+    return name, tuple(sorted(_setting(*change.split("=", 1)) for change in changes.split(",") if "=" in change))
+
+
+def _setting(key: str, value: str) -> str:
+    """As a config would say it, without its section."""
+    return f"{key.rpartition('.')[2]}={ {'true': 'True', 'false': 'False'}.get(value, value) }"
 
 
 def _fingerprint(config: Mapping[str, Any]) -> str:

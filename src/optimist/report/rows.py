@@ -71,7 +71,7 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
 
 
 def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
-    """A row of conversion.py, cage2_claim.py, classic.py or a sweep, or a run's summary; None if it is none of these."""
+    """A row of conversion.py, cage2_claim.py, classic.py or a sweep, or a run's summary; None if it is none."""
     if "run" in row and "state" in row:
         return _from_sweep(row, name) if row["state"] == "finished" else None
     if "preset" in row and "env" in row:

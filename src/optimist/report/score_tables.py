@@ -112,9 +112,10 @@ def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: s
                 cells.append(Cell(value=float(statistic(column.scores)), digits=3))
         rows.append([Cell(column.name), Cell(OURS if column.ours else "published"), *cells])
     heads = [Head("column", numeric=False), Head("", numeric=False), *(Head(title) for title in STATISTICS)]
+    which = f": {', '.join(games)}" if len(games) <= 12 else ""
     caption = (
-        f"Human-normalised scores on {len(games)} game{'s' * (len(games) != 1)} that all columns have: "
-        f"{', '.join(games)}. In brackets: 95 % intervals of the stratified bootstrap."
+        f"Human-normalised scores on the {len(games)} game{'s' * (len(games) != 1)} that all columns have{which}. "
+        "In brackets: 95 % intervals of the stratified bootstrap."
     )
     return Table(name, "Aggregates.", heads, rows, caption)
 

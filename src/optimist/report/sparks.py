@@ -11,7 +11,7 @@ from optimist.report.runs import Curve
 from optimist.report.scores import short_steps
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 240, 112, 44, 20, 18
-POINTS = 90
+POINTS = 60
 
 
 def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str]]) -> str:

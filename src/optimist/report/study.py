@@ -116,5 +116,6 @@ def aligned(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rank(base: str) -> int:
-    """Plain methods first, then with OPR, then its literal form."""
-    return 2 * base.count("literal") + base.count("+OPR")
+    """PPO and Cardiff first, for others are compared with them; then other learners; what is added to one behind it."""
+    learner = base.partition("+")[0].partition(",")[0]
+    return 10 * (learner not in ("PPO", "Cardiff")) + 2 * base.count("literal") + base.count("+")
