@@ -50,15 +50,13 @@ def test_a_second_time_nothing_is_done_and_the_table_is_the_same(undisturbed, ca
     assert "4 of 4 runs had finished before" in capfd.readouterr().err
 
 
-def test_the_number_of_jobs_changes_no_result(undisturbed, tmp_path):
-    run_sweep(tiny_plan(), tmp_path / "one", jobs=1, quiet=True)
-    assert results(tmp_path / "one") == results(undisturbed)
-
-
-def test_more_seeds_are_added_to_a_folder(undisturbed, tmp_path):
+def test_neither_adding_seeds_later_nor_the_number_of_jobs_changes_a_result(undisturbed, tmp_path):
     run_sweep(tiny_plan(seeds=1), tmp_path / "grows", quiet=True)
-    run_sweep(tiny_plan(seeds=2), tmp_path / "grows", quiet=True)
+    assert len(list(tmp_path.glob("grows/runs/*/*/checkpoints"))) == 2
+    run_sweep(tiny_plan(seeds=2, keep_checkpoints=False), tmp_path / "grows", jobs=1, quiet=True)
     assert results(tmp_path / "grows") == results(undisturbed)
+    assert not list(tmp_path.glob("grows/runs/*/*/checkpoints"))
+    assert len(list(tmp_path.glob("grows/runs/*/*/final.safetensors"))) == 4
 
 
 @pytest.mark.parametrize(

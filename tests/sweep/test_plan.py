@@ -93,6 +93,7 @@ def test_a_run_on_a_gpu_takes_a_share_of_it():
         ({"statistic": "final"}, "statistic 'final' needs final episodes, deepsea/ppo plays none: set final_episodes"),
         ({"statistic": "best"}, "statistic 'best' needs evaluations, deepsea/ppo makes none: set evaluate_every"),
         ({"retries": -1}, "retries must be a whole number of at least 0, got -1"),
+        ({"keep_checkpoints": "no"}, "keep_checkpoints must be true or false, got 'no'"),
         ({"cpus": 0}, "cpus must be a number above 0, got 0"),
         ({"runs_per_gpu": 0}, "runs_per_gpu must be a whole number of at least 1"),
     ],

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Mapping
@@ -145,6 +146,12 @@ class WorkFolder:
             found = [_STEP.fullmatch(entry.name) for entry in folder.iterdir()]
             return max((int(match[1]) for match in found if match), default=0)
         return 0
+
+    def drop_checkpoints(self, name: str) -> None:
+        """Removes a finished run's checkpoints; policy, metrics and summary stay."""
+        path = self.run_path(name) / "checkpoints"
+        with disk_errors(path), suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
     def newest_metrics(self, name: str) -> dict[str, Any]:
         """The last whole line of the run's metrics; empty before the first."""

@@ -17,7 +17,7 @@ from optimist.sweep.statistic import check_statistic
 from optimist.tracking.config_io import merge, read_toml
 
 GROUP_KEYS = ("presets", "flags", "settings", "variants", "seeds", "cpus", "runs_per_gpu")
-KEYS = (*GROUP_KEYS, "groups", "statistic", "retries")
+KEYS = (*GROUP_KEYS, "groups", "statistic", "retries", "keep_checkpoints")
 RUNS_PER_GPU = 4
 RETRIES = 2
 _OWN = {"seed": "seeds", "preset": "presets"}
@@ -49,6 +49,8 @@ class Plan:
     runs: tuple[Run, ...]
     statistic: str = "auto"
     retries: int = RETRIES
+    keep_checkpoints: bool = True
+    """Whether finished runs keep their checkpoints; an Atari run's hold its memory of frames, hundreds of megabytes."""
 
 
 def read_plan(path: Path) -> Plan:
@@ -70,7 +72,11 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     for run in runs:
         check_statistic(statistic, run.config)
     _refuse_twins(runs)
-    return Plan(runs=tuple(runs), statistic=statistic, retries=_whole(document, "retries", RETRIES, least=0))
+    keep = document.get("keep_checkpoints", True)
+    if type(keep) is not bool:
+        raise ConfigError(f"keep_checkpoints must be true or false, got {keep!r}")
+    retries = _whole(document, "retries", RETRIES, least=0)
+    return Plan(runs=tuple(runs), statistic=statistic, retries=retries, keep_checkpoints=keep)
 
 
 def _inherit(document: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, Any]:

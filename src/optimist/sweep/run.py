@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.errors import ConfigError, RunFolderError
-from optimist.sweep.drive import Driver
+from optimist.sweep.drive import Driver, Ended
 from optimist.sweep.folder import WorkFolder
 from optimist.sweep.local import LocalExecutor
 from optimist.sweep.machine import Machine
@@ -32,7 +32,7 @@ def run_sweep(
         try:
             with Board(driver, records, quiet=quiet) as board:
                 watch_room(executor, plan.runs, board.say)
-                drive_all(driver, plan.runs, board)
+                drive_all(driver, plan, board)
         finally:
             driver.close()
         lines = collect(folder, records, plan.statistic)
@@ -42,17 +42,21 @@ def run_sweep(
         lock.release()
 
 
-def drive_all(driver: Driver, runs: tuple[Run, ...], board: Board) -> None:
+def drive_all(driver: Driver, plan: Plan, board: Board) -> None:
     """Submits the runs and works until the last has ended."""
-    for run in runs:
-        ended = driver.submit(run)
-        if ended is not None:
-            board.ended(ended)
+
+    def take(ended: Ended) -> None:
+        board.ended(ended)
+        if ended.error is None and not plan.keep_checkpoints:
+            driver.folder.drop_checkpoints(ended.run.name)
+
+    for ended in filter(None, map(driver.submit, plan.runs)):
+        take(ended)
     if driver.finished:
-        board.say(f"{len(driver.finished)} of {len(runs)} runs had finished before")
+        board.say(f"{len(driver.finished)} of {len(plan.runs)} runs had finished before")
     while driver.busy:
         for ended in driver.step(0.5):
-            board.ended(ended)
+            take(ended)
         board.refresh()
 
 

@@ -130,8 +130,9 @@ class Board:
             return
         driver = self.driver
         for record in self.records:
-            name = record["run"]
-            if name in driver.active or name in driver.failed or self.states[name].state == "running":
+            name, shown = record["run"], self.states[record["run"]].state
+            begun = any(name in some for some in (driver.active, driver.finished, driver.failed))
+            if shown != "finished" and (begun or shown == "running"):
                 self.states[name] = self._now(record)
         self._live.update(draw(self.records, self.states))
 
