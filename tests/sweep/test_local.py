@@ -60,7 +60,7 @@ def test_neither_adding_seeds_later_nor_the_number_of_jobs_changes_a_result(undi
 
 
 @pytest.mark.parametrize(
-    "change", [{"seeds": 1}, {"flags": {"size": 6}}, {"settings": {"total_steps": 4_096}}, {"statistic": "last_100"}]
+    "change", [{"seeds": 1}, {"flags": {"size": 6}}, {"settings": {"total_steps": 4_096}}, {"statistic": "last-100"}]
 )
 def test_another_sweep_in_the_folder_is_refused_and_changes_nothing(undisturbed, change):
     before = results(undisturbed), (undisturbed / "plan.json").read_text()

@@ -1,4 +1,7 @@
 import itertools
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -91,7 +94,10 @@ def test_a_run_on_a_gpu_takes_a_share_of_it():
         ({"seeds": [0, 0]}, "two runs of the file are called deepsea-ppo_size-5/seed-0"),
         ({"statistic": "finl"}, "no statistic 'finl'; did you mean 'final'?"),
         ({"statistic": "final"}, "statistic 'final' needs final episodes, deepsea/ppo plays none: set final_episodes"),
-        ({"statistic": "best"}, "statistic 'best' needs evaluations, deepsea/ppo makes none: set evaluate_every"),
+        (
+            {"statistic": "best-epoch"},
+            "statistic 'best-epoch' needs evaluations, deepsea/ppo makes none: set evaluate_every",
+        ),
         ({"retries": -1}, "retries must be a whole number of at least 0, got -1"),
         ({"keep_checkpoints": "no"}, "keep_checkpoints must be true or false, got 'no'"),
         ({"cpus": 0}, "cpus must be a number above 0, got 0"),
@@ -103,6 +109,15 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(change, line):
         tiny_plan(**change)
     assert line in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_example_and_the_files_of_the_docs_are_plans():
+    root = Path(__file__).parents[2]
+    assert len(read_plan(root / "examples" / "sweep-small.toml").runs) == 2 * 4 * 8
+    page = (root / "docs" / "scale.md").read_text(encoding="utf-8")
+    first, atari = (make_plan(tomllib.loads(text)) for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL))
+    assert len(first.runs) == 40
+    assert {run.gpus for run in atari.runs} == {0.25}
 
 
 def test_the_line_names_the_file(tmp_path):

@@ -80,8 +80,8 @@ def test_the_statistic_is_the_final_policy_s_where_there_is_one():
     }
     assert score(summary, "auto") == (0.9, "final")
     assert score(SUMMARY, "auto") == (0.5, "last 100")
-    assert score(summary, "last_100") == (0.5, "last 100")
-    assert score(summary, "best") == (1.0, "best")
+    assert score(summary, "last-100") == (0.5, "last 100")
+    assert score(summary, "best-epoch") == (1.0, "best")
 
 
 def test_states_are_read_from_the_folder_alone(tmp_path):

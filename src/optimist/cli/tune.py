@@ -51,7 +51,7 @@ def _add_flags(parser: Parser) -> None:
     parser.add_argument("--space", type=Path, metavar="FILE", help="TOML file with settings to search for")
     parser.add_argument("--trials", type=int, default=20, metavar="N", help="trials in the folder (default: 20)")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of a trial (default: 3)")
-    parser.add_argument("--statistic", default="auto", metavar="NAME", help="auto, final, last_100 or best")
+    parser.add_argument("--statistic", default="auto", metavar="NAME", help="auto, final, last-100 or best-epoch")
     parser.add_argument("--prune", action="store_true", help="give up trials below the median at ¼, ½ or ¾ of the way")
     parser.add_argument("--jobs", type=int, metavar="N", help="most runs at a time (default: as cores and GPUs allow)")
     parser.add_argument("--ray", metavar="auto|ADDRESS", help="do the runs on a Ray cluster; DIR is on a shared path")

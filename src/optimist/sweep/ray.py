@@ -42,7 +42,13 @@ class RayExecutor:
         if not self._tasks:
             time.sleep(seconds)
             return []
-        done, _ = self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
+        try:
+            done, _ = self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
+        except (ConnectionError, self.ray.exceptions.RayError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ClusterError(
+                f"the Ray cluster is gone ({reason}); start it and give the same command again"
+            ) from error
         return [self._outcome(reference) for reference in done]
 
     def cancel(self, name: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from optimist.config import RunConfig
 from optimist.errors import ConfigError, unknown_name
 
-STATISTICS = ("auto", "final", "last_100", "best")
-"""`auto` is `final` where the run plays final episodes, else `last_100`."""
+STATISTICS = ("auto", "final", "last-100", "best-epoch")
+"""`auto` is `final` where the run plays final episodes, else `last-100`."""
 
 
 class Score(NamedTuple):
@@ -25,13 +25,13 @@ def check_statistic(name: Any, config: RunConfig) -> None:
         raise unknown_name("statistic", str(name), STATISTICS)
     if name == "final" and not config.final_episodes:
         raise ConfigError(f"statistic 'final' needs final episodes, {config.preset} plays none: set final_episodes")
-    if name == "best" and not config.evaluate_every:
-        raise ConfigError(f"statistic 'best' needs evaluations, {config.preset} makes none: set evaluate_every")
+    if name == "best-epoch" and not config.evaluate_every:
+        raise ConfigError(f"statistic 'best-epoch' needs evaluations, {config.preset} makes none: set evaluate_every")
 
 
 def score(summary: Mapping[str, Any], name: str) -> Score:
     """The statistic of a finished run, from its summary."""
-    if name == "best":
+    if name == "best-epoch":
         found = summary["best_evaluation"]
     elif name == "final" or (name == "auto" and "final_evaluation" in summary):
         found = summary["final_evaluation"]
