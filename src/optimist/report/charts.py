@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optimist.report.figures import _pyplot
+from optimist.report.scores import short_number
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9e")
 """Okabe and Ito's colours without yellow and black, which a white or a dark page swallows, and a violet."""
@@ -88,7 +89,8 @@ class Chart:
                     self._draw(self.panels[at], axis)
                 else:
                     axis.set_axis_off()
-            figure.suptitle(self.title, fontsize=11, x=0.01, ha="left", fontweight="bold")
+            place = {"y": 1 - 0.1 / size[1], "va": "top"} if many else {}
+            figure.suptitle(self.title, fontsize=11, x=0.01, ha="left", fontweight="bold", **place)
             self._add_legend(figure, "lower left" if many else "outside lower left", size[0])
             paths = [folder / f"{self.name}{suffix}" for suffix in (".svg", ".png")]
             figure.savefig(paths[0], facecolor="white", metadata={"Date": None})
@@ -173,7 +175,8 @@ def step_axis(axis: Any, most: float) -> float:
     """Names the horizontal axis, from 0 to `most` steps; the factor from steps to its unit."""
     size, word = (1e6, "millions") if most >= 1e6 else (1e3, "thousands") if most >= 1e3 else (1.0, "")
     axis.set_xlabel(f"environment steps ({word})" if word else "environment steps")
-    axis.set_xlim(0, most / size)
+    axis.set_xlim(0, 1.01 * most / size)
+    axis.yaxis.set_major_formatter(lambda value, _: short_number(round(value, 9)))
     return 1 / size
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimist.report.runs import RETURN, Run
-from optimist.report.scores import STATISTICS
-from optimist.report.sparks import short_number, spark
+from optimist.report.scores import STATISTICS, short_number
+from optimist.report.sparks import spark
 from optimist.report.tables import Cell, Head, Table, decimals, number
 from optimist.tracking.metrics import METRICS
 

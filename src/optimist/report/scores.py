@@ -106,6 +106,16 @@ def short_steps(steps: int) -> str:
     return str(steps)
 
 
+def short_number(value: float) -> str:
+    """Three digits, with a letter for what is large and an exponent for what is small."""
+    size = abs(value)
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= unit:
+            return f"{value / (1e3 if letter == 'k' else unit):.3g}{letter}".replace("-", "−")
+    text = f"{value:,.0f}" if size >= 1000 else f"{value:.1e}" if 0 < size < 0.001 else f"{value:.3g}"
+    return text.replace("e-0", "e-").replace("-", "−")
+
+
 def _differ(field: str, scores: Sequence[Score]) -> bool:
     return any(not same(field, getattr(scores[0], field), getattr(score, field)) for score in scores)
 

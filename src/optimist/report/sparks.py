@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optimist.report.runs import Curve
-from optimist.report.scores import short_steps
+from optimist.report.scores import short_number, short_steps
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 240, 112, 44, 20, 18
 POINTS = 60
@@ -33,16 +33,6 @@ def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str]]) -> str:
         f'<text x="{LEFT}" y="{HEIGHT - 5}">0</text>'
         f'<text x="{WIDTH - 2}" y="{HEIGHT - 5}" class="e">{short_steps(int(last))} steps</text>{lines}</svg>'
     )
-
-
-def short_number(value: float) -> str:
-    """Three digits, and a unit for what is large."""
-    size = abs(value)
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if size >= unit:
-            return f"{value / (1e3 if letter == 'k' else unit):.3g}{letter}".replace("-", "−")
-    text = f"{value:,.0f}" if size >= 1000 else f"{value:.1e}" if 0 < size < 0.001 else f"{value:.3g}"
-    return text.replace("e-0", "e-").replace("-", "−")
 
 
 def _line(curve: Curve, color: str, low: float, high: float, last: float) -> str:
