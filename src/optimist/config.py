@@ -328,6 +328,9 @@ class RunConfig:
     """Steps between evaluations during training; 0 for none."""
     evaluate_episodes: int = 10
     """Episodes of one evaluation during training."""
+    evaluate_in: Literal["turn", "background"] = "turn"
+    """Where evaluations play: in turn with training, or in a process beside it, which does not hold it up; a result is
+    then logged when the next evaluation begins, under the step it is of."""
     final_episodes: int = 0
     """Episodes the final policy plays on fresh seeds when the run is over, for the summary; 0 for none."""
     tensorboard: bool = True

@@ -30,6 +30,10 @@ class NonFiniteLoss(OptimistError, ArithmeticError):
     """A loss or an observation became nan or infinite."""
 
 
+class DeviceError(OptimistError):
+    """The GPU is full or no longer answers."""
+
+
 class CheckpointError(OptimistError):
     """A checkpoint is missing, truncated, tampered with, or of another run."""
 

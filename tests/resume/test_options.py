@@ -61,7 +61,7 @@ OTHERS = {
 
 def assert_resumes_exactly(config: RunConfig, tmp_path, monkeypatch) -> None:
     train(config, tmp_path / "whole", progress=False)
-    update = Trainer._one_update
+    update = Trainer.one_update
     stops = iter([1, 5])  # updates done; checkpoints are at 2, 4, 6 and 8
 
     def stop(self: Trainer) -> dict[str, float]:
@@ -71,7 +71,7 @@ def assert_resumes_exactly(config: RunConfig, tmp_path, monkeypatch) -> None:
         return update(self)
 
     stop.at = next(stops)
-    monkeypatch.setattr(Trainer, "_one_update", stop)
+    monkeypatch.setattr(Trainer, "one_update", stop)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "stopped", progress=False)
     with pytest.raises(KeyboardInterrupt):

@@ -131,7 +131,7 @@ def test_a_finished_run_is_left_alone_by_resume(run):
 def test_a_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config, tmp_path, monkeypatch):
     config = dataclasses.replace(config, checkpoint_every=512)
     train(config, tmp_path / "whole", progress=False)
-    update, calls = Trainer._one_update, []
+    update, calls = Trainer.one_update, []
 
     def stop_now_and_then(self):
         calls.append(self.update)
@@ -139,7 +139,7 @@ def test_a_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config, tmp_pa
             raise KeyboardInterrupt
         return update(self)
 
-    monkeypatch.setattr(Trainer, "_one_update", stop_now_and_then)
+    monkeypatch.setattr(Trainer, "one_update", stop_now_and_then)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "stopped", progress=False)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_nan_from_the_environment_is_a_named_error_and_loses_nothing(what, tmp_p
 
 
 def test_weights_that_are_not_finite_are_never_saved(tmp_path, monkeypatch):
-    update = Trainer._one_update
+    update = Trainer.one_update
 
     def poisoned(self):
         metrics = update(self)
@@ -184,7 +184,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, monkeypatch):
             next(self.policy.parameters()).data[0] = math.inf
         return metrics
 
-    monkeypatch.setattr(Trainer, "_one_update", poisoned)
+    monkeypatch.setattr(Trainer, "one_update", poisoned)
     config = dataclasses.replace(DEEPSEA, checkpoint_every=512)
     with pytest.raises(NonFiniteLoss, match="weights became nan or infinite by update 6"):
         train(config, tmp_path / "run", progress=False)

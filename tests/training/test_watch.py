@@ -78,14 +78,14 @@ def test_cage_prints_its_tables(tmp_path):
 
 
 def test_a_run_in_progress_shows_its_newest_checkpoint(tmp_path, monkeypatch):
-    update = Trainer._one_update
+    update = Trainer.one_update
 
     def stop(self):
         if self.update == 1:
             raise KeyboardInterrupt
         return update(self)
 
-    monkeypatch.setattr(Trainer, "_one_update", stop)
+    monkeypatch.setattr(Trainer, "one_update", stop)
     with pytest.raises(KeyboardInterrupt):
         train(DEEPSEA, tmp_path / "run", progress=False)
     assert film_agent(tmp_path / "run").title.startswith("policy at step 128, sampled")

@@ -87,6 +87,7 @@ def paper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> 
         network=NetworkConfig(kind="nature_cnn", initialization="default"),  # Tianshou: of the two heads only
         evaluate_every=100_000,  # "epochs" of 100,000 steps
         evaluate_episodes=10,  # 10 test environments, whole games
+        evaluate_in="background",
     )
 
 

@@ -23,13 +23,18 @@ METRICS: dict[str, Metric] = {
     "rollout/goal_seen": Metric("0 or 1", "whether any training episode has reached the goal so far"),
     "loss/policy": Metric("–", "policy gradient term: the clipped surrogate of PPO, −log π · advantage of A2C"),
     "loss/value": Metric("–", "c_v times the value error"),
+    "loss/td": Metric("–", "error of Q: Huber's or squared TD error of DQN, cross-entropy of Rainbow's distributions"),
     "loss/entropy": Metric("–", "−c_ent times the policy's entropy"),
     "loss/anchor": Metric("–", "what the anchor adds: λ_BC times L_BC for OPR, 0 without"),
     "loss/bc": Metric("nats", "L_BC of the last minibatch, weighted per step but before λ_BC"),
     "policy/entropy": Metric(
         "nats", "mean entropy of the policy over the update's rows; a fall to 0 is entropy collapse"
     ),
+    "policy/epsilon": Metric("share", "ε: actions taken at random, of a value-based learner"),
     "policy/kl": Metric("nats", "KL from the policy that collected to the updated one, estimated on the update's rows"),
+    "q/mean": Metric("reward", "mean Q(s, a) of the replayed steps of this update"),
+    "replay/transitions": Metric("steps", "steps kept for replay"),
+    "replay/bytes": Metric("bytes", "memory allocated for replay"),
     "opr/threshold": Metric("reward", "τ that the last finished episode met: percentile P of the last K returns"),
     "opr/admitted": Metric("episodes", "episodes that entered the memory M in this update"),
     "opr/memory_transitions": Metric("steps", "transitions in M"),
@@ -50,6 +55,7 @@ METRICS: dict[str, Metric] = {
     "acper/replay_steps": Metric("steps", "steps that ACPER can replay"),
     "acper/kl": Metric("nats", "KL from the policies that took the replayed steps to the current one, estimated"),
     "acper/truncated": Metric("share", "of the last replayed steps, those whose importance weight was cut at its cap"),
+    "evaluation/step": Metric("steps", "the step whose policy that evaluation is of"),
     "evaluation/mean_return": Metric(
         "reward", "mean raw return of the evaluation episodes during training, sampled actions"
     ),

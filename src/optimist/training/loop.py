@@ -16,6 +16,7 @@ import torch
 
 from optimist.config import RunConfig
 from optimist.core.anchor import NoAnchor
+from optimist.cuda.errors import explained
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
 from optimist.errors import NonFiniteLoss
 from optimist.networks.q_network import QNetwork
@@ -25,7 +26,8 @@ from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
-from optimist.training.evaluate import of_final_policy, play, summarize
+from optimist.training.evaluate import of_final_policy, play
+from optimist.training.evaluations import Evaluations
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
 
@@ -65,6 +67,7 @@ class Trainer:
         self.algorithm = make_algorithm(config, self.policy, make_anchor(config))
         self.collector = self._make_collector()
         self.scores = Scores()
+        self.evaluations = Evaluations(config, self.policy)
         self.update = 0
         self.resumed_at: int | None = None
         self.collector.restart(derive_seed(config.seed, "envs"))
@@ -79,9 +82,11 @@ class Trainer:
         config, started, first = self.config, time.perf_counter(), self.step
         with (
             closing(self.envs),
+            closing(self.evaluations),
             Writers(self.run_dir, config, self.resumed_at) as writers,
             Progress(config, progress, start=self.step, notes=self._notes() + writers.notes) as display,
             _interrupts() as interrupted,
+            explained(self.run_dir.path),
         ):
             while self.update < config.total_updates:
                 metrics = self.one_update()
@@ -107,6 +112,7 @@ class Trainer:
             "algorithm": self.algorithm.state_dict(),
             "collector": self.collector.state_dict(),
             "scores": self.scores.state_dict(),
+            "evaluation": self.evaluations.state_dict(),
             "envs": saved_state(self.envs) if self.saves_envs else None,
         }
 
@@ -116,6 +122,7 @@ class Trainer:
         self.resumed_at = self.step
         self.algorithm.load_state_dict(state["algorithm"])
         self.scores.load_state_dict(state["scores"])
+        self.evaluations.load_state_dict(state["evaluation"])
         if self.saves_envs:
             restore_state(self.envs, state["envs"])
         else:
@@ -155,17 +162,10 @@ class Trainer:
         return metrics
 
     def _evaluation(self) -> dict[str, float]:
-        every = self.config.evaluate_every
-        if not every or self.step // every == (self.step - self.config.batch_size) // every:
-            return {}
-        seed = derive_seed(self.config.seed, "evaluation", self.step)
-        episodes = self.config.evaluate_episodes
-        played = play(
-            self.policy, self.config.env, episodes, greedy=False, seed=seed, task_seed=self.config.seed
-        )  # fmt: skip
-        mean_return = summarize(played)["mean_return"]
-        self.scores.add_evaluation(mean_return, self.step)
-        return {"evaluation/mean_return": mean_return}
+        found = self.evaluations.after(self.step)
+        if found:
+            self.scores.add_evaluation(found["evaluation/mean_return"], int(found["evaluation/step"]))
+        return found
 
     def _save_if_due(self) -> None:
         every = self.config.checkpoint_every

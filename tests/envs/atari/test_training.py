@@ -60,7 +60,7 @@ def test_a_run_fills_its_memory_and_ends_with_whole_games(run):
 
 
 def test_a_run_stopped_between_checkpoints_goes_on_as_if_it_never_was(run, tmp_path, monkeypatch):
-    update, calls = Trainer._one_update, []
+    update, calls = Trainer.one_update, []
 
     def stop_twice(self):
         calls.append(self.update)
@@ -68,7 +68,7 @@ def test_a_run_stopped_between_checkpoints_goes_on_as_if_it_never_was(run, tmp_p
             raise KeyboardInterrupt
         return update(self)
 
-    monkeypatch.setattr(Trainer, "_one_update", stop_twice)
+    monkeypatch.setattr(Trainer, "one_update", stop_twice)
     with pytest.raises(KeyboardInterrupt):
         train(ATARI, tmp_path / "run", progress=False)
     with pytest.raises(KeyboardInterrupt):

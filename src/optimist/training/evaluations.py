@@ -1,0 +1,147 @@
+"""Evaluations during training: in turn with it, or in a process beside it that does not hold it up."""
+
+from __future__ import annotations
+
+import multiprocessing
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from optimist.config import RunConfig
+from optimist.envs.make import make_envs
+from optimist.errors import OptimistError
+from optimist.networks.policy import PolicyNetwork
+from optimist.training.build import make_policy, prepare_torch
+from optimist.training.evaluate import play, summarize
+from optimist.training.seeding import derive_seed
+
+
+class Evaluations:
+    """Says after each update what has become known: the mean return of an evaluation, and the step it is of.
+
+    Under `background` an evaluation plays while training goes on, and its result is read when the next one begins, or
+    just before the end of the run: whatever the speed of the machine, the same numbers stand at the same place.
+    """
+
+    def __init__(self, config: RunConfig, policy: PolicyNetwork) -> None:
+        self.config, self.policy = config, policy
+        self.player: BackgroundPlayer | None = None
+        self.pending: int | None = None  # step of the evaluation that is being played
+        self.arrived: float | None = None  # its result, if that had to be waited for before its time
+
+    def after(self, step: int) -> dict[str, float]:
+        """To be called after each update."""
+        batch, every = self.config.batch_size, self.config.evaluate_every
+        due = bool(every) and step // every != (step - batch) // every
+        left = self.config.total_updates - step // batch
+        found: dict[str, float] = {}
+        if self.pending is not None and (due or left <= 1):
+            found = {"evaluation/mean_return": self._result(), "evaluation/step": float(self.pending)}
+            self.pending = self.arrived = None
+        if due and self.config.evaluate_in == "background" and left > 1:
+            self._begin(step)
+        elif due:
+            found = {"evaluation/mean_return": self._play(step), "evaluation/step": float(step)}
+        return found
+
+    def close(self) -> None:
+        """Stop playing."""
+        if self.player is not None:
+            self.player.close()
+            self.player = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The evaluation whose result has not been told yet; waits for it."""
+        if self.pending is None:
+            return {}
+        self.arrived = self._result()
+        return {"step": self.pending, "mean_return": self.arrived}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state of `state_dict`."""
+        self.pending, self.arrived = state.get("step"), state.get("mean_return")
+
+    def _begin(self, step: int) -> None:
+        if self.player is None:
+            self.player = BackgroundPlayer(self.config)
+        weights = {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.policy.state_dict().items()}
+        self.player.begin(weights, derive_seed(self.config.seed, "evaluation", step))
+        self.pending, self.arrived = step, None
+
+    def _result(self) -> float:
+        if self.arrived is not None:
+            return self.arrived
+        assert self.player is not None
+        return self.player.result()
+
+    def _play(self, step: int) -> float:
+        return _mean_return(self.config, self.policy, derive_seed(self.config.seed, "evaluation", step))
+
+
+class BackgroundPlayer:
+    """A process with games and a network of its own; it ends with the process that made it."""
+
+    def __init__(self, config: RunConfig) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.ours, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, config), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def begin(self, weights: dict[str, Any], seed: int) -> None:
+        """Play with these weights; `result` has to be asked for before the next."""
+        self._exchange(lambda: self.ours.send((weights, seed)))
+
+    def result(self) -> float:
+        """The mean return, once it is there."""
+        answer: float | str = self._exchange(self.ours.recv)
+        if isinstance(answer, str):
+            raise OptimistError(f"the evaluation beside the training failed: {answer}")
+        return answer
+
+    def close(self) -> None:
+        """Let go of the process, whatever it is doing."""
+        self.ours.close()
+        self.process.terminate()
+        self.process.join()
+
+    def _exchange(self, action: Any) -> Any:
+        try:
+            return action()
+        except (EOFError, OSError) as error:
+            self.process.join(5)
+            raise OptimistError(
+                f"the process that plays evaluations ended (exit code {self.process.exitcode}); "
+                "resume the run, or set evaluate_in = 'turn'"
+            ) from error
+
+
+def _serve(connection: Connection, config: RunConfig) -> None:
+    """What the background process does: weights in, mean return out, until the other end is closed."""
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training; this ends with it
+    prepare_torch(config)
+    envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
+    policy = make_policy(config, envs)
+    envs.close()
+    while True:
+        try:
+            weights, seed = connection.recv()
+        except EOFError:
+            return
+        try:
+            policy.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in weights.items()})
+            answer: float | str = _mean_return(config, policy, seed)
+        except Exception as error:  # told to the training, which stops
+            answer = f"{type(error).__name__}: {error}"
+        connection.send(answer)
+
+
+def _mean_return(config: RunConfig, policy: PolicyNetwork, seed: int) -> float:
+    played = play(policy, config.env, config.evaluate_episodes, greedy=False, seed=seed, task_seed=config.seed)
+    return float(summarize(played)["mean_return"])

@@ -1,0 +1,96 @@
+"""Evaluations beside the training: the same numbers at the same place, however fast they come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optimist.config import EnvConfig, PPOConfig, RunConfig
+from optimist.errors import OptimistError
+from optimist.tracking.metrics import without_time
+from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.run_dir import RunDir
+from optimist.training.evaluations import BackgroundPlayer
+from optimist.training.loop import Trainer, resume, train
+
+RUN = RunConfig(
+    total_steps=640,
+    env=EnvConfig(id="CartPole-v1", num_envs=2),
+    algorithm=PPOConfig(rollout_steps=32, minibatch_size=64, epochs=1),
+    evaluate_every=128,
+    evaluate_episodes=3,
+    checkpoint_every=192,
+    tensorboard=False,
+)
+BESIDE = replace(RUN, evaluate_in="background")
+
+
+def lines(path):
+    return [without_time(line) for line in read_metrics(path / "metrics.jsonl")]
+
+
+def evaluations(path):
+    """Step an evaluation is of → its mean return."""
+    return {
+        int(line["evaluation/step"]): line["evaluation/mean_return"]
+        for line in lines(path)
+        if "evaluation/step" in line
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluations")
+    summaries = {"turn": train(RUN, folder / "turn", progress=False)}
+    summaries["background"] = train(BESIDE, folder / "background", progress=False)
+    return folder, summaries
+
+
+def test_beside_the_training_they_are_the_same_evaluations(runs):
+    folder, summaries = runs
+    in_turn, beside = evaluations(folder / "turn"), evaluations(folder / "background")
+    assert list(in_turn) == [128, 256, 384, 512, 640]
+    assert beside == in_turn
+    assert summaries["turn"]["best_evaluation"] == summaries["background"]["best_evaluation"]
+    assert summaries["turn"]["last_100_return"] == summaries["background"]["last_100_return"]
+
+
+def test_a_result_is_logged_when_the_next_begins_and_the_last_at_the_end(runs):
+    told = {
+        line["step"]: line["evaluation/step"] for line in lines(runs[0] / "background") if "evaluation/step" in line
+    }
+    assert told == {256: 128, 384: 256, 512: 384, 576: 512, 640: 640}
+
+
+def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
+    with RunDir.create(tmp_path / "cut", BESIDE) as run:
+        trainer = Trainer(BESIDE, run)
+        for _ in range(3):  # to step 192: the evaluation of step 128 is under way and goes into the checkpoint
+            trainer.one_update()
+        assert trainer.evaluations.pending == 128
+        trainer._save()
+        trainer.evaluations.close()
+        trainer.envs.close()
+    resume(tmp_path / "cut", progress=False)
+    late = [line for line in lines(runs[0] / "background") if line["step"] > 192]
+    assert [line.get("evaluation/mean_return") for line in lines(tmp_path / "cut")] == [
+        line.get("evaluation/mean_return") for line in late
+    ]
+
+
+def test_a_player_that_died_is_told_in_one_line():
+    player = BackgroundPlayer(BESIDE)
+    player.process.kill()
+    player.process.join()
+    with pytest.raises(OptimistError, match=r"exit code -9.*evaluate_in = 'turn'"):
+        player.result()
+    player.close()
+
+
+def test_a_player_that_fails_says_why():
+    player = BackgroundPlayer(BESIDE)
+    player.begin({}, 0)
+    with pytest.raises(OptimistError, match="beside the training failed: RuntimeError"):
+        player.result()
+    player.close()
