@@ -7,7 +7,7 @@ from rich.console import Console
 from optimist.sweep.drive import Driver
 from optimist.sweep.folder import WorkFolder
 from optimist.sweep.run import drive_all, record
-from optimist.sweep.status import Board
+from optimist.sweep.status import Board, State, draw
 from tests.sweep.test_drive import NAME, RUNS, Pretend
 from tests.sweep.tiny import tiny_plan
 
@@ -35,6 +35,17 @@ def test_a_terminal_has_a_table_that_ends_with_the_last_state(tmp_path):
     assert "1/2" in last["deepsea/ppo"]
     assert "2/2" in last["deepsea/opr"]
     assert f"{NAME} failed: fell at 0" in text
+
+
+def test_many_environments_are_one_row_a_method():
+    records = [record(run) for run in tiny_plan(seeds=1, flags={"size": list(range(3, 33))}).runs]
+    states = {one["run"]: State("finished", one["budget"], 0.5) for one in records}
+    table = draw(records, states)
+    assert table.row_count == 2
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[1] == ["30 environments"] * 2
+    assert cells[3] == ["30/30"] * 2
+    assert cells[6] == ["", ""]  # a mean over different environments says nothing
 
 
 def test_quiet_shows_nothing(tmp_path):

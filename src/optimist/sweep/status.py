@@ -16,7 +16,8 @@ from optimist.errors import RunFolderError
 from optimist.sweep.drive import Driver, Ended
 from optimist.sweep.folder import WorkFolder
 
-COLUMNS = ("method", "env", "progress", "finished", "running", "failed", "return now")
+COLUMNS = ("method", "env", "progress", "finished", "running", "failed", "return")
+MOST_ROWS = 20
 
 
 @dataclass
@@ -56,25 +57,32 @@ def _state(folder: WorkFolder, record: Mapping[str, Any], event: Mapping[str, An
 
 
 def draw(records: Iterable[Mapping[str, Any]], states: Mapping[str, State]) -> Table:
-    """A row for each method and environment."""
+    """A row for each method and environment, or for each method where those would not fit on a screen."""
     table = Table(*COLUMNS, box=None, pad_edge=False)
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for record in records:
-        groups.setdefault((record["method"], record["env"]), []).append(record)
-    for (method, env), own in groups.items():
+    for (method, env), own in _groups(list(records)).items():
         found = [states[record["run"]] for record in own]
         counts = {name: sum(state.state == name for state in found) for name in ("finished", "running", "failed")}
         returns = [state.raw_return for state in found if state.raw_return is not None]
+        alike = len({record["env"] for record in own}) == 1
         table.add_row(
             method,
             env,
-            ProgressBar(sum(record["budget"] for record in own), sum(state.step for state in found), width=20),
+            ProgressBar(sum(record["budget"] for record in own), sum(state.step for state in found), width=12),
             f"{counts['finished']}/{len(own)}",
             str(counts["running"] or ""),
             f"[red]{counts['failed']}[/]" if counts["failed"] else "",
-            f"{sum(returns) / len(returns):.3g}" if returns else "",
+            f"{sum(returns) / len(returns):.3g}" if returns and alike else "",
         )
     return table
+
+
+def _groups(records: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    envs = len({record["env"] for record in records})
+    few = len({(record["method"], record["env"]) for record in records}) <= MOST_ROWS
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["method"], record["env"] if few else f"{envs} environments"), []).append(record)
+    return groups
 
 
 def one_line(states: Mapping[str, State]) -> str:
