@@ -1,5 +1,7 @@
 """Frames are kept once, and every stack comes back as the environment gave it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -56,8 +58,8 @@ def fill(replay: Replay, stream, portion: int, begin: int = 0) -> None:
             valid=None if bool(rows["valid"].all()) else rows["valid"],
         )  # fmt: skip
         final = rows["following"][rows["truncated"]]
-        rollout = type(rollout)(**(vars(rollout) | {"final_obs": final if len(final) else None,
-                                                    "truncated": rows["truncated"] if len(final) else None}))  # fmt: skip
+        limits = {"final_obs": final, "truncated": rows["truncated"]} if len(final) else {}
+        rollout = dataclasses.replace(rollout, **({"final_obs": None, "truncated": None} | limits))
         replay.add(rollout, rollout.rewards)
 
 
@@ -70,7 +72,7 @@ def test_every_stack_is_as_the_environment_gave_it(padding, next_step, num_envs,
     fill(replay, stream, portion)
     assert replay.observations.frames.shape == (replay.size, SIDE, SIDE)
     rows = min(84, capacity // num_envs)
-    first = 84 - rows + (STACK - 1 if 84 > rows else 0)
+    first = 84 - rows + (STACK - 1 if rows < 84 else 0)
     count = replay.num_ready
     found = replay.transitions((torch.arange(count) + replay._first * num_envs) % replay.size)
     last = first + count // num_envs
@@ -100,7 +102,7 @@ def test_a_saved_replay_of_frames_goes_on_as_if_nothing_had_happened():
 def test_stacks_that_cannot_be_put_together_again_are_refused():
     obs = torch.randint(1, 255, (3, 1, STACK, SIDE, SIDE), dtype=torch.uint8)
     rollout = make_rollout(obs, torch.zeros(3, 1), torch.zeros(3, 1, dtype=torch.bool))
-    with pytest.raises(ConfigError, match="set env.frame_stack = 1"):
+    with pytest.raises(ConfigError, match=r"set env\.frame_stack = 1"):
         Replay(100, frame_stack=STACK).add(rollout, rollout.rewards)
 
 

@@ -1,0 +1,174 @@
+"""Whole runs of the value-based learners: what is the same bit for bit, what makes a difference, what is learnt."""
+
+import dataclasses
+
+import pytest
+
+from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.dqn import DQN as DQNLearner  # noqa: N811
+from optimist.config import EnvConfig, NetworkConfig, RunConfig
+from optimist.core.config import OPRConfig
+from optimist.tracking.metrics import undocumented, without_time
+from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.run_dir import RunDir
+from optimist.training.evaluate import evaluate
+from optimist.training.loop import resume, train
+
+PLAIN = OPRConfig(enabled=False)
+ZERO = OPRConfig(shaping_scale=0.0, bc_coef=0.0)
+OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 1, "priority_exponent": 0.0}
+EPSILON = {"epsilon_start": 1.0, "epsilon_final": 0.05, "epsilon_steps": 400}
+COMMON = {
+    "rollout_steps": 4, "gradient_steps": 2, "minibatch_size": 16, "learning_starts": 64, "learning_rate": 1e-3,
+    "target_interval": 100, "replay_capacity": 600,
+}  # fmt: skip
+DQN = DQNConfig(**COMMON, **EPSILON)
+RAINBOW = RainbowConfig(**COMMON, value_min=-1.0, value_max=2.0, atoms=11)
+TASKS = {
+    "DeepSea": EnvConfig(id="optimist/DeepSea-v0", num_envs=4, kwargs={"size": 4}),
+    "CartPole": EnvConfig(id="CartPole-v1", num_envs=4),  # next-step autoreset: dead steps
+    "CartPole, time limits": EnvConfig(
+        id="CartPole-v1", num_envs=4, vectorization="sync", kwargs={"max_episode_steps": 9}
+    ),
+}
+
+
+def config(task: str, learner, opr: OPRConfig = PLAIN, **changes) -> RunConfig:
+    network = NetworkConfig(hidden=(16, 16))
+    base = RunConfig(
+        total_steps=960, env=TASKS[task], algorithm=learner, opr=opr, network=network, seed=3, checkpoint_every=400,
+        tensorboard=False,
+    )  # fmt: skip
+    return dataclasses.replace(base, **changes)
+
+
+def run(settings: RunConfig, path):
+    train(settings, path, progress=False)
+    lines = [without_time(line) for line in read_metrics(path / "metrics.jsonl")]
+    losses = [{k: v for k, v in line.items() if not k.startswith("opr/")} for line in lines]
+    return RunDir.read(path).read_final()[0], losses
+
+
+def same(ours, theirs) -> bool:
+    return all(ours[name].equal(theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_rainbow_with_everything_off_is_dqn_bit_for_bit(task, tmp_path):
+    weights, losses = run(config(task, DQN), tmp_path / "dqn")
+    off, off_losses = run(config(task, RainbowConfig(**COMMON, **EPSILON, **OFF)), tmp_path / "off")
+    assert off.keys() == weights.keys()
+    assert same(off, weights)
+    assert off_losses == losses
+
+
+@pytest.mark.parametrize("part", OFF)
+def test_every_part_of_rainbow_makes_a_difference(part, tmp_path):
+    on = {"atoms": 11, "n_step": 3, "priority_exponent": 0.5}.get(part, True)
+    plain, _ = run(config("DeepSea", DQN), tmp_path / "dqn")
+    settings = COMMON | EPSILON | OFF | {part: on, "value_min": -1.0, "value_max": 2.0}
+    other, _ = run(config("DeepSea", RainbowConfig(**settings)), tmp_path / "part")
+    assert plain.keys() != other.keys() or not same(plain, other)
+
+
+@pytest.mark.parametrize("learner", [DQN, RAINBOW], ids=["dqn", "rainbow"])
+@pytest.mark.parametrize("task", TASKS)
+def test_opr_at_zero_strength_is_the_plain_learner_bit_for_bit(learner, task, tmp_path):
+    plain, losses = run(config(task, learner), tmp_path / "plain")
+    zero, zero_losses = run(config(task, learner, ZERO), tmp_path / "zero")
+    assert same(zero, plain)
+    assert zero_losses == losses
+
+
+@pytest.mark.parametrize(
+    "strength",
+    [{"bc_coef": 0.1}, {"bc_phase_interval": 1}, {"shaping_scale": 0.5, "reference": "cloned", "shaping": "additive"}],
+    ids=lambda options: next(iter(options)),
+)
+@pytest.mark.parametrize("cloning", ["margin", "cross_entropy"])
+def test_every_strength_on_its_own_makes_a_difference(strength, cloning, tmp_path):
+    learner = dataclasses.replace(DQN, cloning=cloning)
+    plain, _ = run(config("DeepSea", learner), tmp_path / "plain")
+    anchored, lines = run(config("DeepSea", learner, dataclasses.replace(ZERO, **strength)), tmp_path / "opr")
+    assert not same(anchored, plain)
+    if "bc_coef" in strength:
+        assert lines[-1]["loss/anchor"] > 0
+
+
+@pytest.mark.parametrize("learner", [DQN, RAINBOW], ids=["dqn", "rainbow"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_resumes_exactly(learner, task, tmp_path, monkeypatch):
+    settings = config(task, learner, OPRConfig(bc_batch_size=32))  # checkpoints at 400, 800 and the end
+    train(settings, tmp_path / "whole", progress=False)
+    update, calls = DQNLearner.update, iter(range(10**9))
+
+    def stop(self, rollout):
+        if next(calls) in (10, 50):  # before the first checkpoint, and after it
+            raise KeyboardInterrupt
+        return update(self, rollout)
+
+    monkeypatch.setattr(DQNLearner, "update", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, tmp_path / "stopped", progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        resume(tmp_path / "stopped", progress=False)
+    resume(tmp_path / "stopped", progress=False)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert (stopped / "final.safetensors").read_bytes() == (whole / "final.safetensors").read_bytes()
+    lines = [[repr(without_time(line)) for line in read_metrics(run / "metrics.jsonl")] for run in (stopped, whole)]
+    assert lines[0] == lines[1]
+    newest = "checkpoints/step-960/tensors.safetensors"
+    assert (stopped / newest).read_bytes() == (whole / newest).read_bytes()
+
+
+def test_without_its_replay_a_run_goes_on_from_an_empty_one(tmp_path):
+    learner = dataclasses.replace(DQN, save_replay=False)
+    settings = config("DeepSea", learner, total_steps=960)
+    train(settings, tmp_path / "run", progress=False)
+    newest = tmp_path / "run/checkpoints/step-960"
+    assert newest.is_dir()
+    (tmp_path / "run/summary.json").unlink()  # as if it had been stopped at its last checkpoint
+    assert resume(tmp_path / "run", progress=False)["steps"] == 960
+    with_replay = config("DeepSea", DQN, total_steps=960)
+    train(with_replay, tmp_path / "whole", progress=False)
+    sizes = [(tmp_path / name / "checkpoints/step-960/tensors.safetensors").stat().st_size for name in ("run", "whole")]
+    assert sizes[0] < sizes[1]
+
+
+def test_every_metric_is_explained(tmp_path):
+    _, lines = run(config("DeepSea", RAINBOW, OPRConfig(bc_batch_size=32)), tmp_path / "run")
+    assert undocumented({name for line in lines for name in line}) == []
+    expected = {"loss/td", "loss/anchor", "loss/bc", "q/mean", "policy/epsilon", "replay/transitions", "replay/bytes"}
+    assert expected <= lines[-1].keys()
+    assert lines[-1]["replay/transitions"] == 600  # full
+
+
+SEA = {"rollout_steps": 2, "gradient_steps": 4, "minibatch_size": 32, "learning_starts": 200, "learning_rate": 1e-3,
+       "target_interval": 200}  # fmt: skip
+LEARNING = {
+    "dqn": DQNConfig(**SEA, epsilon_steps=1_500, epsilon_final=0.01),
+    "double dqn": DQNConfig(**SEA, epsilon_steps=1_500, epsilon_final=0.01, double=True),
+    "rainbow": RainbowConfig(**SEA, value_min=-1.0, value_max=2.0, atoms=21),
+}
+
+
+GOOD = OPRConfig(bc_batch_size=32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "opr"),
+    [("dqn", PLAIN), ("dqn", GOOD), ("double dqn", PLAIN), ("rainbow", PLAIN), ("rainbow", GOOD)],
+    ids=["dqn", "dqn-opr", "double", "rainbow", "rainbow-opr"],
+)
+def test_a_shallow_sea_is_solved(name, opr, seed, tmp_path):
+    env = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 4})
+    settings = RunConfig(
+        total_steps=3_000, env=env, algorithm=LEARNING[name], opr=opr, seed=seed,
+        network=NetworkConfig(hidden=(32, 32)),
+        checkpoint_every=10**9, log_every=50, tensorboard=False,
+    )  # fmt: skip
+    summary = train(settings, tmp_path / "run", progress=False)
+    assert summary["solved"], summary
+    assert evaluate(tmp_path / "run", episodes=4, greedy=True)["mean_return"] == pytest.approx(0.99)
