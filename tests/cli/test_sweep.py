@@ -54,8 +54,9 @@ def test_a_dry_run_lists_the_runs_and_does_nothing(tmp_path, capsys):
 
 def test_status_of_a_folder_that_is_no_sweep_is_one_line(tmp_path, capsys):
     assert error_of(["sweep", "status", tmp_path], capsys).endswith("is not the folder of a sweep; it has no plan.json")
-    (tmp_path / "plan.json").write_text("{")
-    assert "plan.json is damaged" in error_of(["sweep", "status", tmp_path], capsys)
+    for text in ("{", "[]", '{"statistic": "auto"}'):
+        (tmp_path / "plan.json").write_text(text)
+        assert "plan.json is damaged" in error_of(["sweep", "status", tmp_path], capsys)
 
 
 def test_status_counts_and_names_what_failed(tmp_path, capsys):

@@ -98,11 +98,11 @@ def status(argv: Sequence[str]) -> int:
     from rich.console import Console
 
     from optimist.sweep.folder import WorkFolder
-    from optimist.sweep.run import PLAN
+    from optimist.sweep.run import read_records
     from optimist.sweep.status import draw, one_line, read_states
 
     folder = WorkFolder(options.folder)
-    records = folder.read_plan(PLAN)["runs"]
+    records = read_records(folder)["runs"]
     states = read_states(folder, records)
     if options.json:
         print_result({name: vars(state) for name, state in states.items()}, as_json=True)

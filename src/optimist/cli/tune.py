@@ -76,6 +76,10 @@ def _read(name: str, arguments: list[str]) -> tuple[Any, Any]:
     parser = command_parser(preset)
     parser.prog, parser.usage = f"optimist tune {name}", USAGE.replace("PRESET", name)
     _add_flags(parser)
+    if any(word in ("-h", "--help") for word in arguments):
+        parser.epilog = f"{EPILOG}\n\nEvery setting of the preset is a flag too: optimist train {name} --help"
+        parser.print_help()
+        raise SystemExit(0)
     options, rest = parser.parse_known_args(arguments)
     config = preset(**{parameter.name: getattr(options, parameter.name) for parameter in preset.parameters})
     if options.config is not None:

@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -95,15 +95,17 @@ class WorkFolder:
             with path.open("a", encoding="utf-8") as file:
                 file.write(text)
 
-    def read_plan(self, plan: str) -> dict[str, Any]:
-        """The document in the file `plan`."""
+    def read_plan(self, plan: str, keys: Iterable[str] = ()) -> dict[str, Any]:
+        """The document in the file `plan`, which has these keys at least."""
         path = self.path / plan
         if not path.is_file():
             raise RunFolderError(f"{self.path} is not the folder of a sweep; it has no {plan}")
         try:
             document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise RunFolderError(f"{path} is damaged: {error}") from error
+            for key in keys:
+                document[key]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"{path} is damaged ({error}); move the folder away") from error
         return document
 
     def write_plan(self, plan: str, document: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ def adopt(folder: WorkFolder, plan: Plan) -> list[dict[str, Any]]:
     """
     records = [record(run) for run in plan.runs]
     if (folder.path / PLAN).exists():
-        before = folder.read_plan(PLAN)
+        before = read_records(folder)
         now = {one["run"]: one for one in records}
         changed = [old["run"] for old in before["runs"] if now.get(old["run"]) != old]
         if changed or before["statistic"] != plan.statistic:
@@ -75,6 +75,11 @@ def adopt(folder: WorkFolder, plan: Plan) -> list[dict[str, Any]]:
             raise RunFolderError(f"{folder.path} holds another sweep ({what}); choose another folder with -o")
     folder.write_plan(PLAN, {"format": 1, "statistic": plan.statistic, "runs": records})
     return records
+
+
+def read_records(folder: WorkFolder) -> dict[str, Any]:
+    """plan.json of a sweep: its statistic, and `runs`, a record for each."""
+    return folder.read_plan(PLAN, ("statistic", "runs"))
 
 
 def record(run: Run) -> dict[str, Any]:

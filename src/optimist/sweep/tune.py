@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tomli_w
-
 from optimist.config import RunConfig
 from optimist.errors import OptimistError, RunFolderError
 from optimist.report.means import mean_interval
@@ -20,7 +18,7 @@ from optimist.sweep.run import make_executor
 from optimist.sweep.space import Space, nested
 from optimist.sweep.statistic import check_statistic, score
 from optimist.sweep.study import distributions, load_optuna, open_study
-from optimist.tracking.atomic import write_text
+from optimist.sweep.trials import trial_lines, words, write_trials
 from optimist.tracking.config_io import merge, to_dict
 from optimist.tracking.metrics_log import read_metrics
 
@@ -97,8 +95,8 @@ def run_tune(
             Tuner(search, study, driver, say).run(trials, slots=executor.slots(probe[0]))
         finally:
             driver.close()
-        lines = _lines(study)
-        _write(folder, search, lines)
+        lines = trial_lines(study)
+        write_trials(folder.path, list(search.space), search.seeds, lines)
         return lines
     finally:
         lock.release()
@@ -169,7 +167,7 @@ class Tuner:
         trial = one.trial
         if one.pruned:
             self.study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
-            self.say(f"trial {trial.number}: given up; {_words(trial.params)}")
+            self.say(f"trial {trial.number}: given up; {words(trial.params)}")
             return
         errors = [self.driver.failed[run.name] for run in one.runs if run.name in self.driver.failed]
         values = [] if errors else [self._value(run) for run in one.runs]
@@ -180,12 +178,12 @@ class Tuner:
         trial.set_user_attr("values", numbers)
         self.study.tell(trial, sum(numbers) / len(numbers))
         best = self.study.best_trial
-        self.say(f"trial {trial.number}: {mean_interval(numbers)}; {_words(trial.params)}; best: trial {best.number}")
+        self.say(f"trial {trial.number}: {mean_interval(numbers)}; {words(trial.params)}; best: trial {best.number}")
 
     def _fail(self, trial: optuna.Trial, error: str) -> None:
         trial.set_user_attr("error", error)
         self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
-        self.say(f"trial {trial.number} failed: {error}; {_words(trial.params)}")
+        self.say(f"trial {trial.number} failed: {error}; {words(trial.params)}")
 
     def _value(self, run: Run) -> float | None:
         summary = self.driver.folder.summary(run.name)
@@ -224,44 +222,3 @@ def _adopt(folder: WorkFolder, search: Search) -> None:
                 f"{folder.path} holds another search (another {changed[0]}); choose another folder with -o"
             )
     folder.write_plan(PLAN, identity)
-
-
-def _lines(study: optuna.Study) -> list[dict[str, Any]]:
-    """What is known of each trial; those with a value first, best first."""
-    lines = [
-        {
-            "trial": trial.number,
-            "state": trial.state.name.lower(),
-            "value": trial.value if trial.state.name == "COMPLETE" else None,
-            "values": trial.user_attrs.get("values"),
-            "params": trial.params,
-            "error": trial.user_attrs.get("error"),
-        }
-        for trial in study.trials
-    ]
-    return sorted(lines, key=lambda line: (line["value"] is None, -(line["value"] or 0.0), line["trial"]))
-
-
-def _write(folder: WorkFolder, search: Search, lines: list[dict[str, Any]]) -> None:
-    """trials.jsonl, table.md and, once a trial is complete, best.toml."""
-    write_text(folder.path / "trials.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    names = list(search.space)
-    table = [["trial", "mean ± 95 %", *names], ["---"] * (len(names) + 2)]
-    for line in lines:
-        mean = str(mean_interval(line["values"])) if line["values"] else line["state"]
-        table.append([str(line["trial"]), mean, *(_short(line["params"].get(name)) for name in names)])
-    text = "".join(f"| {' | '.join(row)} |\n" for row in table)
-    note = (
-        f"\n{search.seeds} seeds a trial. The best of many is a maximum, biased upwards: run it again on new seeds.\n"
-    )
-    write_text(folder.path / "table.md", text + note)
-    if lines and lines[0]["value"] is not None:
-        write_text(folder.path / "best.toml", tomli_w.dumps(nested(lines[0]["params"])))
-
-
-def _words(params: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {_short(value)}" for name, value in params.items())
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
