@@ -193,7 +193,7 @@ def _overview(study: Study) -> str:
     if not rows:
         return paragraph("No runs were given: published numbers only.")
     heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("finished seeds", numeric=False)]
-    return Table("overview-table", "What was run.", heads, rows, "Finished seeds of each method.").html()
+    return Table("overview", "What was run.", heads, rows, "Finished seeds of each method.").html()
 
 
 def _reading(study: Study) -> str:

@@ -92,6 +92,9 @@ class Chart:
             place = {"y": 1 - 0.1 / size[1], "va": "top"} if many else {}
             figure.suptitle(self.title, fontsize=11, x=0.01, ha="left", fontweight="bold", **place)
             self._add_legend(figure, "lower left" if many else "outside lower left", size[0])
+            if not many:
+                figure.get_layout_engine().execute(figure)  # once, not again for the second file
+                figure.set_layout_engine("none")
             paths = [folder / f"{self.name}{suffix}" for suffix in (".svg", ".png")]
             figure.savefig(paths[0], facecolor="white", metadata={"Date": None})
             figure.savefig(paths[1], dpi=150, facecolor="white")
@@ -148,7 +151,7 @@ def follow_page(svg: str, name: str, label: str) -> str:
         svg = svg.replace(color, variable)
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)  # hundredths are enough
     svg = re.sub(r"\n\s*", "\n", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(label)}" ', 1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
 def legend_html(keys: Iterable[Key]) -> str:

@@ -19,7 +19,8 @@ WORDS = {
 }  # fmt: skip
 ADDED = ("opr", "sil")
 INTERFACES = {"cage2/ppo": "145 actions", "cage2/ppo145": "145 actions"}
-QUALITIES = ("paper", "fast", "smoke", "best")
+OPR_BY_DEFAULT = ("paper", "fast", "smoke")
+QUALITIES = (*OPR_BY_DEFAULT, "best")
 NOT_COMPARED = ("env.kwargs", "env.id", "env.vectorization", "env.reward_delay")
 """Settings that make no other method."""
 NAMED = ("game", "sticky", "red", "rules", "horizon", "green", "size", "height", "apple")
@@ -89,7 +90,7 @@ def name_method(preset: str, config: Mapping[str, Any] | None = None) -> str:
     parts = tail.split("-")
     qualities = [part for part in parts if part in QUALITIES or part not in WORDS]
     learners = [part for part in parts if part not in qualities]
-    if not learners and tail != "best":
+    if set(parts) <= set(OPR_BY_DEFAULT):
         learners = ["ppo", "opr"]  # atari/paper, atari/fast
     elif learners and learners[0] in ADDED:  # deepsea/opr, cage2/sil: the family's usual learner
         learners.insert(0, "cardiff" if families == ["cage2"] else "ppo")

@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +86,8 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     if summary is None:
         share = f"{steps:,} of {budget:,} steps" if curves else "no step logged"
         problems.append(Problem(name, f"not finished ({share}); in no table, curves only where nothing else is there"))
+    elif not curves and (path / METRICS).exists():
+        problems.append(Problem(name, f"{METRICS} holds nothing; no curves"))
     sticky = _number((config.get("env", {}).get("kwargs") or {}).get("sticky"))
     run = Run(
         name, identity, seed, budget, sticky, summary is not None, steps, {}, curves, config, summary or {}
@@ -93,7 +95,7 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     scores = scores_of(run, summary or {}, str(name))
     if summary is not None and not scores:
         problems.append(Problem(name, f"{SUMMARY} holds no score; the run is in no table"))
-    return _with_scores(run, scores), problems
+    return replace(run, scores=scores), problems
 
 
 def scores_of(run: Run, summary: Mapping[str, Any], source: str) -> dict[Statistic, Score]:
@@ -117,12 +119,6 @@ def scores_of(run: Run, summary: Mapping[str, Any], source: str) -> dict[Statist
     if isinstance(best, Mapping):
         add("best-epoch", best.get("mean_return"), run.config.get("evaluate_episodes"))
     return found
-
-
-def _with_scores(run: Run, scores: Mapping[Statistic, Score]) -> Run:
-    from dataclasses import replace
-
-    return replace(run, scores=dict(scores))
 
 
 def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Curve]:

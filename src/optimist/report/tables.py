@@ -71,7 +71,7 @@ class Table:
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         kind = "table tall" if len(self.rows) > 20 else "table"
         return (
-            f'<figure class="{kind}" id="{self.name}"><figcaption><b>{html.escape(self.title)}</b> '
+            f'<figure class="{kind}" id="{self.name}-table"><figcaption><b>{html.escape(self.title)}</b> '
             f'{html.escape(self.caption)}</figcaption><div class="scroll" tabindex="0" role="region" '
             f'aria-label="{html.escape(self.title)}"><table><thead>{self._html_groups()}<tr>{head}</tr></thead>\n'
             f"<tbody>{body}</tbody></table></div>{f'<ul class=notes>{notes}</ul>' if notes else ''}</figure>\n"

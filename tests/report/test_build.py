@@ -1,0 +1,214 @@
+"""The whole report: every section, table and figure, from whole and from damaged runs; in words and in a browser."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.errors import RunFolderError
+from optimist.report.build import build_report
+from optimist.report.rows import collect
+from optimist.report.score_tables import paper_table
+from optimist.report.study import Study
+from tests.report.made_up import write_run
+
+CHROMIUM = Path("/usr/bin/chromium")
+SECTIONS = ("overview", "atari", "cage2", "deepsea", "runs-all", "missing", "reading")
+
+
+def opr(**changes):
+    from dataclasses import replace
+
+    from optimist.presets import get_preset
+
+    return {"opr": replace(get_preset("deepsea/opr")().opr, **changes)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three families, two seeds each, an ablation, and runs in every bad state."""
+    root = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1):
+        for preset, score in (("deepsea/ppo", 0.4), ("deepsea/opr", 0.9)):
+            write_run(root / f"{preset}-{seed}", preset, seed=seed, score=score, steps=5000)
+        write_run(root / f"ablation-{seed}", "deepsea/opr", seed=seed, score=0.7, steps=5000, changes=opr(bc_coef=1.0))
+        for preset in ("cage2/cardiff", "cage2/cardiff-opr"):
+            write_run(root / f"{preset}-{seed}", preset, seed=seed, score=-5.0 - seed)
+        for preset, score in (("atari/ppo", 5.0), ("atari/opr", 9.0)):
+            for game in ("Pong", "Breakout"):
+                write_run(root / f"{preset}-{game}-{seed}", preset, seed=seed, score=score + seed, game=game)
+    write_run(root / "long", "atari/opr", score=12.0, game="Pong", long=True)
+    write_run(root / "half", "deepsea/ppo", seed=7, finished=False, steps=5000)
+    broken = write_run(root / "broken", "deepsea/ppo", seed=8)
+    (broken / "config.toml").write_text("seed = ")
+    empty = write_run(root / "empty <b>", "deepsea/ppo", seed=9, steps=5000)
+    (empty / "metrics.jsonl").write_text("")
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "report"
+    return build_report([folder], out, title="A <title>")
+
+
+def test_the_page_is_whole_and_asks_for_nothing_from_outside(report):
+    page = report.read_text()
+    assert page.startswith("<!doctype html>")
+    for section in SECTIONS:
+        assert f'<section id="{section}">' in page
+        assert f'href="#{section}"' in page
+    assert "A &lt;title&gt;" in page
+    assert "<script" not in page
+    assert not re.search(r'(src|srcset|action)=|@import|url\((?!#)|<link(?! rel="icon" href="data:,")', page)
+    assert re.search(r"nan|None", re.sub(r"<[^>]+>|last-100|none", "", page)) is None
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(set(ids)) == len(ids)
+
+
+def test_what_is_missing_is_said(report):
+    missing = report.read_text().split('<section id="missing">')[1].split("</section>")[0]
+    assert "config.toml cannot be read" in missing
+    assert "not finished (2,500 of 5,000 steps)" in missing
+    assert "empty &lt;b&gt;</code>: metrics.jsonl holds nothing; no curves" in missing
+
+
+def test_tables_and_figures_are_written_in_every_form(report):
+    tables = {path.name for path in (report.parent / "tables").iterdir()}
+    names = {
+        "table-1-49-games-10M", "table-2-14-games-50M", "aggregates-10M", "aggregates-50M", "scores-atari-last-100",
+        "scores-atari-final", "scores-atari-best-epoch", "scores-cage2-last-100", "scores-deepsea-last-100",
+        "goals-deepsea", "runs",
+    }  # fmt: skip
+    assert tables >= {f"{name}{suffix}" for name in names for suffix in (".md", ".csv", ".tex")}
+    figures = {path.name for path in (report.parent / "figures").iterdir()}
+    names = {
+        "highest-10M", "highest-50M", "aggregates-10M", "profiles-10M", "improvement-10M", "efficiency-10M",
+        "learning-atari", "learning-cage2", "learning-deepsea", "entropy-atari", "entropy-cage2", "entropy-deepsea",
+        "memory-atari", "memory-cage2", "memory-deepsea", "seeds-atari", "seeds-cage2", "seeds-deepsea",
+        "ablations-deepsea",
+    }  # fmt: skip
+    assert figures >= {f"{name}{suffix}" for name in names for suffix in (".svg", ".png")}
+    page = report.read_text()
+    assert all(f'id="{name}"' in page for name in names)
+
+
+def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(report):
+    rows = (report.parent / "tables" / "table-1-49-games-10M.md").read_text().splitlines()
+    head = next(row for row in rows if row.startswith("| game"))
+    assert "PPO (10M steps, last-100, sticky 0)" in head
+    assert "PPO (CleanRL) (10M steps, 3 runs, last-100, sticky 0)" in head
+    (breakout,) = [row for row in rows if row.startswith("| Breakout")]
+    assert "5.5 ± 6.4 (n = 2)" in breakout
+    assert "**9.5 ± 6.4** (n = 2)" in breakout
+    assert "430.1" in breakout
+    assert "119.9<sup>a</sup>" in breakout
+    assert "111.7<sup>f</sup>" in breakout
+    assert len([row for row in rows if row.startswith("| ")]) == 49 + 2
+    (pong,) = [
+        row
+        for row in (report.parent / "tables" / "table-2-14-games-50M.md").read_text().splitlines()
+        if row.startswith("| Pong")
+    ]
+    assert "12.0 (n = 1)" in pong
+
+
+def test_goals_and_differences_are_counted(report):
+    goals = (report.parent / "tables" / "goals-deepsea.md").read_text()
+    assert "| DeepSea-12 | PPO+OPR | 2 of 2 | 2 of 2 | 1.00 | 0.34 to 1.00 |" in goals
+    scores = (report.parent / "tables" / "scores-deepsea-last-100.csv").read_text()
+    assert "PPO+OPR · bc_coef=1.0" in scores
+
+
+def test_another_statistic_fills_the_same_table(folder):
+    runs, problems = collect([folder / "atari"])
+    table = paper_table(Study(runs, problems, "best-epoch"), long=False)
+    (pong,) = [row for row in table.rows if row[0].text == "Pong"]
+    assert pong[1].shown == "6.1 ± 7.0"
+    assert pong[1].runs == 2
+    assert table.heads[1].fine == "10M steps, best-epoch, sticky 0"
+
+
+def test_runs_without_the_statistic_are_named(folder):
+    runs, problems = collect([folder / "cage2"])
+    Study(runs, problems, "final-greedy").check()
+    assert "has no statistic final-greedy (it has last-100, final, best-epoch)" in problems[0].what
+
+
+def test_published_tables_can_be_had_without_runs(tmp_path):
+    (tmp_path / "nothing").mkdir()
+    page = build_report([tmp_path / "nothing"], tmp_path / "out", published=True)
+    assert "Table 1: 49 games" in page.read_text()
+    with pytest.raises(RunFolderError, match="no run below"):
+        build_report([tmp_path / "nothing"], tmp_path / "other")
+
+
+def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(RunFolderError, match="not empty and holds no report"):
+        build_report([folder / "cage2"], tmp_path)
+
+
+def test_the_command_refuses_unlike_budgets_in_one_line_and_separates_them_if_asked(folder, tmp_path, capsys):
+    write_run(tmp_path / "short", "cage2/cardiff", seed=5, steps=60_000)
+    command = ["report", str(folder / "cage2"), str(tmp_path / "short"), "-o", str(tmp_path / "out")]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "the column Cardiff, B_line, final rules, 30 steps, would mix budgets in steps" in error
+    assert not (tmp_path / "out").exists()
+    assert main([*command, "--unlike", "separate"]) == 0
+    assert "Cardiff (60k steps)" in (tmp_path / "out" / "report.html").read_text()
+    assert main([*command, "--unlike", "mix"]) == 0  # over the report that is there
+    assert "Cardiff *" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [([], "required: DIR"), (["nowhere"], "no folder nowhere"), ([".", "--statistic", "best"], "invalid choice")],
+)
+def test_wrong_commands_get_one_line(arguments, words, capsys):
+    assert main(["report", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
+    if not CHROMIUM.exists():
+        pytest.skip(f"looking at the page needs {CHROMIUM}: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+def test_in_a_browser_the_page_fits_asks_for_nothing_and_complains_of_nothing(report, browser, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+    assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
+    assert complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for section in SECTIONS:
+        assert page.locator(f"section#{section} h2").is_visible()
+    ink, paper = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert (brightness(ink) < brightness(paper)) == (scheme == "light")
+    tick = page.locator("#learning-cage2 .panel svg text").first
+    assert brightness(tick.evaluate("element => getComputedStyle(element).fill")) == brightness(ink)
+    context.close()
+
+
+def brightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3]))

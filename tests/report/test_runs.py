@@ -1,0 +1,125 @@
+"""Run folders and results files are read as far as they can be; what is missing is said, never raised."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimist.errors import RunFolderError
+from optimist.report.rows import collect, read_rows
+from optimist.report.runs import CONFIG, METRICS, RETURN, SUMMARY, read_run
+from tests.report.made_up import write_run
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_a_finished_run_has_all_its_statistics_with_their_terms(tmp_path):
+    run, problems = read_run(write_run(tmp_path / "r", "atari/opr", seed=3, score=20.0, game="Pong"), "r")
+    assert problems == []
+    assert {name: round(score.value, 3) for name, score in run.scores.items()} == {
+        "last-100": 20.0,
+        "final": 18.0,
+        "best-epoch": 22.0,
+    }
+    score = run.scores["final"]
+    assert (score.env, score.method, score.seed, score.sticky, score.budget) == ("Pong", "PPO+OPR", 3, 0.0, 10_000_000)
+    assert len(run.curves[RETURN].steps) == 12
+
+
+def test_an_unfinished_run_has_curves_and_no_score(tmp_path):
+    run, (problem,) = read_run(write_run(tmp_path / "r", "deepsea/ppo", finished=False, steps=1200), "r")
+    assert not run.finished
+    assert run.scores == {}
+    assert "not finished (600 of 1,200 steps)" in problem.what
+
+
+def test_damaged_lines_are_counted_and_a_line_being_written_is_not(tmp_path):
+    folder = write_run(tmp_path / "r", "deepsea/ppo")
+    with (folder / METRICS).open("a") as file:
+        file.write('not json\n[1]\n{"step": null}\n{"step": 9, "loss')
+    run, (problem,) = read_run(folder, "r")
+    assert "3 of 15 lines are damaged" in problem.what
+    assert len(run.curves[RETURN].steps) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (CONFIG, b"seed = ", "config.toml cannot be read"),
+        (CONFIG, b"\xff\xfe", "config.toml cannot be read"),
+        (CONFIG, b"seed = 1\n", "config.toml is not that of a run"),
+        (CONFIG, b"env = 3\nseed = 1\ntotal_steps = 2\n", "config.toml is not that of a run"),
+        (SUMMARY, b"{", "summary.json is damaged"),
+        (SUMMARY, b"[]", "summary.json is damaged"),
+        (SUMMARY, b"{}", "holds no score"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, name, content, words):
+    folder = write_run(tmp_path / "r", "deepsea/ppo")
+    (folder / name).write_bytes(content)
+    assert any(words in problem.what for problem in read_run(folder, "r")[1])
+
+
+def test_a_run_without_metrics_is_still_a_run(tmp_path):
+    folder = write_run(tmp_path / "r", "deepsea/ppo")
+    (folder / METRICS).unlink()
+    run, (problem,) = read_run(folder, "r")
+    assert run.scores["last-100"].value == 1.0
+    assert "metrics.jsonl cannot be read: No such file" in problem.what
+
+
+@given(st.sampled_from([CONFIG, METRICS, SUMMARY]), st.floats(0, 1), st.binary(max_size=12))
+def test_cut_anywhere_and_continued_with_anything_a_run_is_read_or_refused(tmp_path_factory, name, share, rest):
+    folder = write_run(tmp_path_factory.mktemp("cut") / "r", "deepsea/opr", points=3)
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: int(share * len(content))] + rest)
+    run, problems = read_run(folder, "r")
+    assert run is not None or problems
+
+
+def test_runs_are_found_at_any_depth_once(tmp_path):
+    for seed in (0, 1):
+        write_run(tmp_path / "a" / "b" / f"s{seed}", "deepsea/ppo", seed=seed)
+    write_run(tmp_path / "again", "deepsea/ppo", seed=1)
+    write_run(tmp_path / "z-unfinished", "deepsea/ppo", seed=0, finished=False)
+    runs, problems = collect([tmp_path, tmp_path / "a"])
+    assert sorted((run.seed, run.finished) for run in runs) == [(0, True), (1, True)]
+    assert [p.what for p in problems if "same method" in p.what]
+    with pytest.raises(RunFolderError, match="no folder"):
+        collect([tmp_path / "nowhere"])
+
+
+def test_the_same_seed_with_another_budget_is_another_run(tmp_path):
+    write_run(tmp_path / "a", "deepsea/ppo", steps=1000)
+    write_run(tmp_path / "b", "deepsea/ppo", steps=2000)
+    assert len(collect([tmp_path])[0]) == 2
+
+
+def test_committed_results_are_read():
+    deepsea, problems = collect([RESULTS / "deepsea" / "runs.jsonl"])
+    assert problems == []
+    assert {run.method for run in deepsea} == {"PPO", "PPO+OPR", "PPO+OPR, literal"}
+    assert {run.env for run in deepsea} == {"DeepSea-12"}
+    assert sum(bool(run.summary["solved"]) for run in deepsea if run.method == "PPO+OPR") == 6
+    claim, problems = collect([RESULTS / "cage2" / "claim"])
+    assert problems == []
+    run = next(run for run in claim if run.seed == 0 and run.method == "PPO, 145 actions" and "B_line" in run.env)
+    assert run.scores["final-greedy"].value == -5.0958
+    assert run.scores["final"].value == -4.716
+    assert len(run.curves[RETURN].steps) == 50
+
+
+def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):
+    folder = write_run(tmp_path / "runs" / "x" / "seed-0", "deepsea/opr", seed=0)
+    row = {"run": "x/seed-0", "folder": "runs/x/seed-0", "state": "finished", "preset": "deepsea/opr", "seed": 0}
+    row |= {"flags": {"size": 9}, "variant": "strong", "settings": {"opr": {"bc_coef": 1.0}}, "steps": 999}
+    row |= {"value": 0.5, "statistic": "mean raw return of the last 100 training episodes (sampled actions)"}
+    missing = {**row, "folder": "runs/elsewhere", "seed": 1}
+    lines = [row, missing, {**missing, "state": "failed"}, {"a": 1}, 3]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run,), problems = read_rows(tmp_path / "runs.jsonl", "sweep")
+    assert (run.env, run.method, run.scores["last-100"].value) == ("DeepSea-9", "PPO+OPR · bc_coef=1.0", 0.5)
+    assert [problem.what.split(" rows")[0] for problem in problems] == ["1 of 5", "2 of 5"]
+    assert folder.exists()

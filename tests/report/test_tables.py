@@ -1,0 +1,83 @@
+"""Tables say the same in HTML, Markdown, CSV and LaTeX."""
+
+import csv
+import io
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimist.report.tables import Cell, Head, Table, decimals, latex, number
+
+TABLE = Table(
+    "t",
+    "A <title>.",
+    [Head("game", numeric=False), Head("PPO", "10M & more", "ours"), Head("OPR|x", url="https://x.org/?a&b")],
+    [
+        [
+            Cell("Pong_1"),
+            Cell(value=20.123, half_width=0.5, runs=3, strong=True),
+            Cell(value=14.2, marks="f", digits=1),
+        ],
+        [Cell("Alien"), Cell(), Cell(value=-1234567.0)],
+    ],
+    "50 % of it",
+    ["a note"],
+)
+
+
+def test_digits_follow_the_interval():
+    assert Cell(value=20.123, half_width=0.5).shown == "20.12 ± 0.50"
+    assert Cell(value=12345.6, half_width=789.0).shown == "12,346 ± 789"
+    assert Cell(value=-4.75, half_width=0.961).shown == "−4.75 ± 0.96"
+    assert Cell(value=3.0, half_width=math.nan).shown == "3.00"
+    assert Cell().shown == "–"
+    assert number(-0.001, 2) == "0.00"
+
+
+@given(st.floats(-1e7, 1e7), st.none() | st.floats(0, 1e6))
+def test_digits_stay_within_reason(value, half_width):
+    assert 0 <= decimals(value, half_width) <= 3
+
+
+def test_html_is_escaped_and_has_rows_heads_and_notes():
+    page = TABLE.html()
+    assert "A &lt;title&gt;." in page
+    assert "<b>20.12 ± 0.50</b>" in page
+    assert "<sup>f</sup>" in page
+    assert 'href="https://x.org/?a&amp;b"' in page
+    assert page.count("<tr>") + page.count('<tr class="groups">') == 4
+    assert "<li>a note</li>" in page
+
+
+def test_markdown_has_as_many_cells_in_every_row():
+    rows = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {4}
+    assert "**20.12 ± 0.50** (n = 3)" in rows[2]
+    assert rows[1] == "| --- | ---: | ---: |"
+
+
+def test_csv_keeps_full_precision_and_parts_in_columns_of_their_own():
+    head, first, second = csv.reader(io.StringIO(TABLE.csv()))
+    ours = "ours: PPO (10M & more)"
+    assert head == ["game", ours, f"{ours}: half_width_95", f"{ours}: runs", "OPR|x", "OPR|x: marks"]
+    assert first == ["Pong_1", "20.123", "0.5", "3", "14.2", "f"]
+    assert second == ["Alien", "", "", "", "-1234567.0", ""]
+
+
+def test_latex_is_escaped_and_balanced():
+    text = TABLE.latex()
+    assert r"Pong\_1 & \textbf{20.12 $\pm$ 0.50} (3) & 14.2\textsuperscript{f} \\" in text
+    assert r"PPO (10M \& more)" in text
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert text.count(r"\begin{") == text.count(r"\end{")
+
+
+@given(st.text(alphabet=r"ab\&%$#_{}~^ ", max_size=20))
+def test_no_special_character_reaches_latex_bare(text):
+    escaped = latex(text)
+    for done in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
+        escaped = escaped.replace(done, "")
+    for character in "&%$#_{}":
+        escaped = escaped.replace(f"\\{character}", "")
+    assert not set(escaped) & set(r"\&%$#_{}~^")
