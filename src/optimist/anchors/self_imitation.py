@@ -32,9 +32,18 @@ class SelfImitation:
     steps whose return exceeds the value. Nothing here draws from the host's random numbers.
     """
 
-    def __init__(self, config: SILConfig, *, gamma: float = 0.99, seed: int = 0, frame_stack: int = 1) -> None:
+    def __init__(
+        self,
+        config: SILConfig,
+        *,
+        gamma: float = 0.99,
+        seed: int = 0,
+        frame_stack: int = 1,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """`device`: where random numbers are drawn; the learner's, so that no draw waits for it."""
         self.config, self.gamma = config, gamma
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(device).manual_seed(seed)
         self.builder = EpisodeBuilder(config.max_episode_steps, frame_stack=frame_stack)
         self.past = PastSteps(
             config.capacity_transitions,

@@ -63,7 +63,9 @@ def make_anchor(config: RunConfig) -> Anchor:
         )
     if config.sil.enabled:
         seed = derive_seed(config.seed, "sil")
-        anchors["sil"] = SelfImitation(config.sil, gamma=learner.gamma, seed=seed, frame_stack=stack)
+        anchors["sil"] = SelfImitation(
+            config.sil, gamma=learner.gamma, seed=seed, frame_stack=stack, device=config.device
+        )
     if len(anchors) > 1:
         return AnchorChain(anchors)
     return next(iter(anchors.values()), NoAnchor())
