@@ -59,7 +59,7 @@ def test_graphed_and_eager_runs_agree(tmp_path, opr):
     for graphed, eager in zip(found["auto"], found["off"], strict=True):
         assert set(graphed) == set(eager)
         for name, value in eager.items():
-            assert graphed[name] == pytest.approx(value, rel=2e-2, abs=2e-3), (name, eager["step"])
+            assert graphed[name] == pytest.approx(value, rel=2e-2, abs=2e-3, nan_ok=True), (name, eager["step"])
     assert any(line.get("opr/memory_episodes", 0) > 0 for line in found["auto"]) == opr.enabled
 
 
@@ -92,8 +92,8 @@ def test_a_graphed_step_is_the_eager_step(tmp_path):
             graphed.optimizer.state[graphed.flat][name].copy_(moment)
         eager = graphed.losses(minibatch)
         graphed.step(eager.total)
-        assert float(terms.policy) == pytest.approx(float(eager.policy), abs=1e-5)
-        assert float(terms.anchor) == pytest.approx(float(eager.anchor), abs=1e-5)
+        assert float(terms.policy) == pytest.approx(eager.policy.item(), abs=1e-5)
+        assert float(terms.anchor) == pytest.approx(eager.anchor.item(), abs=1e-5)
         torch.testing.assert_close(after, graphed.flat.detach(), rtol=1e-3, atol=2e-5)
         assert float((after - before).abs().max()) > 1e-5
         trainer.envs.close()
@@ -136,7 +136,7 @@ def test_a_graphed_run_resumes(tmp_path):
     late = [line for line in whole if line["step"] > 960]
     for one, other in zip(late[:2], [line for line in cut if line["step"] > 960][:2], strict=True):
         for name, value in one.items():
-            assert other[name] == pytest.approx(value, rel=5e-2, abs=5e-3), name
+            assert other[name] == pytest.approx(value, rel=5e-2, abs=5e-3, nan_ok=True), name
 
 
 def test_what_the_learner_needs_lies_on_the_gpu(tmp_path):

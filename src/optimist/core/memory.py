@@ -86,8 +86,7 @@ class GoodEpisodeMemory:
         """`size` transitions with replacement: uniformly, or by priority where an exponent is set."""
         rows, frames = self._stored_steps()
         if self.priority_exponent > 0:
-            weights = self.pools["priorities"][rows].to(generator.device)
-            picks = torch.multinomial(weights, size, replacement=True, generator=generator)
+            picks = draw(self.pools["priorities"][rows].to(generator.device), size, generator)
         else:
             picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
         picks = picks.to(rows.device)
@@ -235,3 +234,13 @@ class GoodEpisodeMemory:
         if self.priority_exponent == 0 or not self.episodes:
             return 1.0
         return float(self.pools["priorities"].max())
+
+
+def draw(weights: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """`size` indices with replacement, each by its weight."""
+    if not weights.is_cuda:
+        return torch.multinomial(weights, size, replacement=True, generator=generator)
+    # On a GPU `multinomial` sums all weights within one block; a scan and a search are many times faster.
+    sums = weights.double().cumsum(0)
+    points = torch.rand(size, dtype=torch.float64, device=weights.device, generator=generator) * sums[-1]
+    return torch.searchsorted(sums, points, right=True).clamp_max(len(weights) - 1)

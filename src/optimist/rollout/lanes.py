@@ -129,31 +129,39 @@ class Decider:
         self.rows, self.actions = collector.rows[:, columns], collector.actions[:, columns]
         self.obs = torch.zeros_like(self.host_obs, device=collector.device)
         self.time = torch.zeros(1, dtype=torch.int64, device=collector.device)
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.done = torch.cuda.Event() if collector.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.chosen = torch.zeros_like(self.host_actions, device=collector.device)
+        self.recorded: list[torch.cuda.CUDAGraph] = []
+        self.on_gpu = collector.device.type == "cuda"
+        self.done = torch.cuda.Event() if graphs else None  # type: ignore[no-untyped-call]
 
     def begin(self) -> None:
         """The next decision is the first of a rollout."""
-        if self.graphs and self.graph is None:
-            self.graph = record(self._work, generators=[self.generator])
+        if self.graphs and not self.recorded:
+            self.recorded = [record(self._decide, generators=[self.generator]), record(self._note)]
         self.time.zero_()
 
     def decide(self) -> Array:
         """Actions for the pictures that lie in `host_obs`."""
-        if self.graph is None:
-            self._work()
-        else:
-            self.graph.replay()
         if self.done is not None:
+            decide, note = self.recorded
+            decide.replay()
             self.done.record()
+            note.replay()  # while the host already reads the actions
             self.done.synchronize()
+        else:
+            self._decide()
+            self._note()
+            if self.on_gpu:
+                torch.cuda.current_stream().synchronize()
         actions: Array = self.host_actions.numpy()
         return actions
 
-    def _work(self) -> None:
+    def _decide(self) -> None:
         self.obs.copy_(self.host_obs, non_blocking=True)
+        self.chosen.copy_(self.policy.act(self.obs, self.generator))
+        self.host_actions.copy_(self.chosen, non_blocking=True)
+
+    def _note(self) -> None:
         self.rows.index_copy_(0, self.time, self.obs[None])
-        actions = self.policy.act(self.obs, self.generator)
-        self.actions.index_copy_(0, self.time, actions[None])
-        self.host_actions.copy_(actions, non_blocking=True)
+        self.actions.index_copy_(0, self.time, self.chosen[None])
         self.time.add_(1)

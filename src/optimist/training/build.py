@@ -118,6 +118,7 @@ def prepare_torch(config: RunConfig) -> None:
     torch.set_num_threads(config.threads)
     torch.use_deterministic_algorithms(config.deterministic)
     torch.set_float32_matmul_precision(config.matmul_precision)
+    torch.backends.cudnn.benchmark = not config.deterministic  # choose the fastest convolutions for the shapes at hand
     try:
         device = torch.device(config.device)
     except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from typing import Any
 
@@ -50,7 +51,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
         `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game.
-        `threads`: of a lane; 0 for one a game, at most one a core.
+        `threads`: of a lane; 0 for its share of the cores.
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
         lanes = min(lanes, num_envs)
@@ -58,7 +59,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
             raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
         self.num_envs, self.game, self.render_mode = num_envs, game, render_mode
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames}
-        settings |= {"stack": stack, "threads": threads}
+        settings |= {"stack": stack, "threads": threads or max(1, len(os.sched_getaffinity(0)) // lanes)}
         bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
         self.lanes = [
             Lane(
