@@ -182,7 +182,7 @@ def _overview(study: Study) -> str:
                 if run.env == env:
                     methods.setdefault(run.method, []).append(run.finished)
             words = [
-                f"{name} {sum(done)}" + (f" (+ {len(done) - sum(done)} unfinished)" if not all(done) else "")
+                f"{name} ({sum(done)}" + (f" and {len(done) - sum(done)} unfinished)" if not all(done) else ")")
                 for name, done in methods.items()
             ]
             groups.setdefault((family, "; ".join(words)), []).append(env)
@@ -192,8 +192,8 @@ def _overview(study: Study) -> str:
     ]
     if not rows:
         return paragraph("No runs were given: published numbers only.")
-    heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("finished seeds", numeric=False)]
-    return Table("overview", "What was run.", heads, rows, "Finished seeds of each method.").html()
+    heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("methods", numeric=False)]
+    return Table("overview", "What was run.", heads, rows, "In brackets: finished seeds of each method.").html()
 
 
 def _reading(study: Study) -> str:

@@ -92,9 +92,10 @@ def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
         run = _run(name, _identity(env_name, "cage2", row["method"]), row, row)
         return replace(run, scores={**run.scores, **_played(run, row, name)})
     if "side" in row and "env" in row:
-        ours = row["side"] == "optimist"
-        label = "PPO" if ours else f"PPO of {row['side']}"
-        identity = Identity(*name_env(row["env"], {}), label, (f"setting {row['setting']}",), "gym/ppo" if ours else "")
+        preset = f"gym/{row.get('algorithm', 'ppo')}"
+        label = name_method(preset) + ("" if row["side"] == "optimist" else f" of {row['side']}")
+        changes = () if row["setting"] == "preset" else (f"setting {row['setting']}",)
+        identity = Identity(*name_env(row["env"], {}), label, changes, preset)
         return _run(name, identity, row, row)
     return None
 

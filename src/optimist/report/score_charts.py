@@ -75,6 +75,7 @@ def _draw_seeds(values: Mapping[str, Sequence[float]], keys: Mapping[str, Key]) 
         margin = 0.35 * (max(every) - min(every)) or 0.1 * abs(every[0]) or 1.0
         low, high = axis.get_xlim()
         axis.set_xlim(max(low, min(every) - margin), min(high, max(every) + margin))
+        axis.locator_params(axis="x", nbins=6)
         axis.set_xlabel("return")
         rows_from_top(axis, len(values))
 
