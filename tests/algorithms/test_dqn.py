@@ -24,10 +24,10 @@ OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 
 SMALL = {"rollout_steps": 4, "minibatch_size": 8, "learning_starts": 0, "replay_capacity": 500}
 
 
-def make(config, anchor=None):
+def make(config, anchor=None, **network):
     torch.manual_seed(0)
     space = gym.spaces.Box(-9.0, 9.0, (2,), np.float32)
-    policy = make_q_network(space, gym.spaces.Discrete(3), NetworkConfig(hidden=(8,)), config)
+    policy = make_q_network(space, gym.spaces.Discrete(3), NetworkConfig(**({"hidden": (8,)} | network)), config)
     kind = Rainbow if isinstance(config, RainbowConfig) else DQN
     return kind(policy, config, anchor, seed=1)
 
@@ -90,6 +90,45 @@ def test_the_loss_of_rainbow_row_by_row(double):
     assert terms.row_losses.tolist() == pytest.approx(losses, rel=1e-4)
     weighted = [w * loss for w, loss in zip(rows.weights.tolist(), losses, strict=True)]
     assert terms.td.item() == pytest.approx(sum(weighted) / 5, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("hidden", [(), (8,), (8, 6, 4)])
+@pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 0.5, 0.0, 0.2, 1.0])], ids=["plain", "weighted"])
+def test_the_gradient_written_out_is_autograds(loss, activation, hidden, weights):
+    learner = make(DQNConfig(loss=loss, double=True, **SMALL), hidden=hidden, activation=activation)
+    shake_target(learner)
+    terms = learner.losses(batch(weights))
+    learner.flat.grad.zero_()
+    terms.total.backward()
+    expected = learner.flat.grad.clone()
+    learner.flat.grad.fill_(99.0)  # whatever was there is replaced
+    written = learner.differentiated(batch(weights), learner.gradient)
+    assert torch.allclose(learner.flat.grad, expected, rtol=1e-4, atol=1e-7)
+    assert expected.abs().max() > 1e-3
+    assert written.total.item() == pytest.approx(terms.total.item(), rel=1e-6)
+    assert written.mean_q.item() == pytest.approx(terms.mean_q.item(), rel=1e-6)
+
+
+def test_an_anchors_gradient_comes_on_top():
+    class Pull:
+        def loss(self, policy, good=None):
+            return 0.5 * learner.flat_sum()
+
+    learner = make(DQNConfig(**SMALL))
+    learner.flat_sum = lambda: sum(parameter.sum() for parameter in learner.policy.parameters())
+    learner.differentiated(batch(), learner.gradient)
+    alone = learner.flat.grad.clone()
+    learner.anchor = Pull()
+    learner.differentiated(batch(), learner.gradient)
+    assert torch.allclose(learner.flat.grad, alone + 0.5, atol=1e-6)
+
+
+def test_only_plain_networks_have_their_gradient_written_out():
+    assert make(RainbowConfig(**(SMALL | OFF))).gradient is not None
+    for part in ({"dueling": True}, {"noisy": True}, {"atoms": 11}):
+        assert make(RainbowConfig(**(SMALL | OFF | part))).gradient is None
 
 
 def test_targets_have_no_gradient_and_the_target_network_stays():

@@ -127,6 +127,11 @@ class Learner:
         assert self.flat.grad is not None
         self.flat.grad.zero_()
         torch.autograd.backward(loss)
+        self.descend()
+
+    def descend(self) -> None:
+        """One step down the gradient there is, its global norm clipped."""
+        assert self.flat.grad is not None
         if self._max_grad_norm is not None:
             norm = torch.linalg.vector_norm(self.flat.grad)
             # Where reading the norm costs nothing, a small one saves the rest: the factor would be 1.

@@ -18,8 +18,9 @@ from optimist.algorithms.rmsprop import CenteredRMSprop
 from optimist.core.anchor import Anchor, Policy
 from optimist.errors import NonFiniteLoss
 from optimist.losses.policy import weighted_mean
-from optimist.losses.q_learning import large_margin, td_losses, td_target
+from optimist.losses.q_learning import large_margin, td_gradients, td_losses, td_target
 from optimist.networks.flat import flatten_parameters
+from optimist.networks.q_gradient import MLPGradient
 from optimist.networks.q_network import QNetwork
 from optimist.replay.buffer import Replay, Transitions
 from optimist.rollout.batch import Rollout
@@ -65,6 +66,7 @@ class DQN(Learner):
         self.target_flat = flatten_parameters(self.target).requires_grad_(False)
         self.replay = self.make_replay(frame_stack, device if config.replay_device == "learner" else "cpu")
         self.optimizer = self._make_optimizer()
+        self.gradient = MLPGradient(policy) if MLPGradient.fits(policy) else None
         self.steps = self.gradient_steps = 0
         self.cloned: Policy = MarginPolicy(policy, config.cloning_margin) if config.cloning == "margin" else policy
         policy.epsilon = config.epsilon(0)
@@ -109,8 +111,12 @@ class DQN(Learner):
     def learn(self, batch: Transitions) -> QTerms:
         """One gradient step."""
         batch = to_device(batch, self.flat.device)
-        terms = self.losses(batch)
-        self.step(terms.total)
+        if self.gradient is not None:
+            terms = self.differentiated(batch, self.gradient)
+            self.descend()
+        else:
+            terms = self.losses(batch)
+            self.step(terms.total)
         self.gradient_steps += 1
         if self.config.target_unit == "gradient_steps" and self.gradient_steps % self.config.target_interval == 0:
             self.target_flat.data.copy_(self.flat.data)
@@ -128,6 +134,23 @@ class DQN(Learner):
             mean_q=values.detach().mean(),
             row_losses=row_losses.detach(),
         )
+
+    def differentiated(self, batch: Transitions, gradient: MLPGradient) -> QTerms:
+        """The same terms, with the gradient of their sum already in its place: no graph is made for the TD error."""
+        cfg, index = self.config, batch.actions.unsqueeze(-1)
+        q = gradient.forward(batch.obs)
+        values, targets = q.gather(-1, index).squeeze(-1), self.targets(batch)
+        row_losses = td_losses(values, targets, cfg.loss)
+        slopes = td_gradients(values, targets, cfg.loss).mul_(1.0 / len(values))
+        if batch.weights is not None:
+            slopes = slopes * batch.weights
+        gradient.backward(torch.zeros_like(q).scatter_(-1, index, slopes.unsqueeze(-1)))
+        anchor = self.anchor.loss(self.cloned)
+        if anchor.requires_grad:
+            torch.autograd.backward(anchor)  # on top of what is there
+        return QTerms(
+            td=weighted_mean(row_losses, batch.weights), anchor=anchor, mean_q=values.mean(), row_losses=row_losses
+        )  # fmt: skip
 
     @torch.no_grad()
     def targets(self, batch: Transitions) -> Tensor:

@@ -29,6 +29,12 @@ def td_losses(values: Tensor, targets: Tensor, kind: Literal["huber", "squared"]
     return (values - targets).square()
 
 
+def td_gradients(values: Tensor, targets: Tensor, kind: Literal["huber", "squared"]) -> Tensor:
+    """∂/∂Q(s, a) of `td_losses`, [B]: the error, clipped to ± 1 by Huber's loss, or twice the error."""
+    errors = values - targets
+    return errors.clamp_(-1.0, 1.0) if kind == "huber" else errors.mul_(2.0)
+
+
 def large_margin(q: Tensor, actions: Tensor, margin: float) -> Tensor:
     """max_b [Q(s, b) + m · (b ≠ a)] − Q(s, a) ≥ 0, [B] (Hester et al., 2018, eq. 1), with m = `margin`.
 

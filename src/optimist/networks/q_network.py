@@ -27,12 +27,13 @@ class Layers(nn.ModuleList):
     def __init__(self, layers: list[nn.Linear] | list[NoisyLinear], activation: str, *, activated: bool) -> None:
         super().__init__(layers)
         self._noisy = [layer if isinstance(layer, NoisyLinear) else None for layer in layers]
-        self._weights = [(layer.weight, layer.bias) for layer in layers]  # found without a module's detours
+        self.weights = [(layer.weight, layer.bias) for layer in layers]  # found without a module's detours
+        self.activation = activation
         self._activation, self._last = ACTIVATIONS[activation], len(layers) if activated else len(layers) - 1
 
     def forward(self, inputs: Tensor, noise: list[Noise] | None = None) -> Tensor:
         """[B, in] → [B, out]; noisy layers take their noise from `noise`, first come first served."""
-        for index, (weight, bias) in enumerate(self._weights):
+        for index, (weight, bias) in enumerate(self.weights):
             noisy = None if noise is None else self._noisy[index]
             if noisy is None or noise is None:
                 inputs = linear(inputs, weight, bias)
