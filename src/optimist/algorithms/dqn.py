@@ -138,13 +138,14 @@ class DQN(Learner):
     def differentiated(self, batch: Transitions, gradient: MLPGradient) -> QTerms:
         """The same terms, with the gradient of their sum already in its place: no graph is made for the TD error."""
         cfg, index = self.config, batch.actions.unsqueeze(-1)
-        q = gradient.forward(batch.obs)
-        values, targets = q.gather(-1, index).squeeze(-1), self.targets(batch)
-        row_losses = td_losses(values, targets, cfg.loss)
-        slopes = td_gradients(values, targets, cfg.loss).mul_(1.0 / len(values))
-        if batch.weights is not None:
-            slopes = slopes * batch.weights
-        gradient.backward(torch.zeros_like(q).scatter_(-1, index, slopes.unsqueeze(-1)))
+        with torch.no_grad():
+            q = gradient.forward(batch.obs)
+            values, targets = q.gather(-1, index).squeeze(-1), self.targets(batch)
+            row_losses = td_losses(values, targets, cfg.loss)
+            slopes = td_gradients(values, targets, cfg.loss).mul_(1.0 / len(values))
+            if batch.weights is not None:
+                slopes = slopes * batch.weights
+            gradient.backward(torch.zeros_like(q).scatter_(-1, index, slopes.unsqueeze(-1)))
         anchor = self.anchor.loss(self.cloned)
         if anchor.requires_grad:
             torch.autograd.backward(anchor)  # on top of what is there

@@ -33,6 +33,7 @@ class FlatAdam(torch.optim.Optimizer):
         beta1, beta2 = group["betas"]
         mean = state["exp_avg"].lerp_(gradient, 1.0 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1.0 - beta2)
-        correction = 1.0 - beta1 ** state["step"]
-        spread = square.sqrt().mul_((1.0 - beta2 ** state["step"]) ** -0.5).add_(group["eps"])
-        parameter.addcdiv_(mean, spread, value=-group["lr"] / correction)
+        # m̂ / (√v̂ + ε) = (c₂ / c₁) m / (√v + c₂ ε), with c₂ the root of the second correction
+        first, second = 1.0 - beta1 ** state["step"], (1.0 - beta2 ** state["step"]) ** 0.5
+        spread = square.sqrt().add_(second * group["eps"])
+        parameter.addcdiv_(mean, spread, value=-group["lr"] * second / first)

@@ -25,9 +25,8 @@ class MLPGradient:
         plain = network.value_stream is None and not network.is_noisy and network.num_atoms == 1
         return plain and (network.body is None or isinstance(network.body, Layers))
 
-    @torch.no_grad()
     def forward(self, obs: Tensor) -> Tensor:
-        """Q(s, ·), [B, A]; what `backward` needs is remembered."""
+        """Q(s, ·), [B, A]; what `backward` needs is remembered. To be called, as `backward`, without a graph."""
         layer: Tensor = self.network.encoder.forward(obs)
         self.inputs = []
         activate = torch.relu if self.activation == "relu" else torch.tanh
@@ -39,7 +38,6 @@ class MLPGradient:
                 layer = activate(layer)
         return layer
 
-    @torch.no_grad()
     def backward(self, gradient: Tensor) -> None:
         """∂L/∂Q [B, A] → every parameter's gradient, in the place of the one before."""
         for (weight, bias), inputs in zip(reversed(self.weights), reversed(self.inputs), strict=True):
