@@ -1,6 +1,6 @@
 """MuJoCo with delayed rewards: PPO, PPO+OPR and PPO+SIL, mean return of the last 100 training episodes.
 
-    python benchmarks/mujoco.py --envs Hopper-v5 HalfCheetah-v5 --delay 20 --seeds 5 --jobs 2 --out results/mujoco
+    python benchmarks/mujoco_delayed.py --envs Hopper-v5 HalfCheetah-v5 --delay 20 --seeds 5 --jobs 2 --out results/mujoco
 
 Raw data goes to runs.jsonl, one line a run, its curve included; runs that stand there with the same delay and steps are
 not run again.
@@ -92,16 +92,16 @@ def run_one(env: str, method: str, delay: int, seed: int, total_steps: int) -> d
 def render(rows: list[dict[str, Any]]) -> str:
     """Mean over seeds with a 95 % interval (Student's t)."""
     lines = [
-        "Mean raw return of the last 100 training episodes (sampled actions; fewer where fewer ended), mean over seeds "
-        "with a 95 % t-interval.",
+        "Mean raw return of the last 100 training episodes (sampled actions; fewer where fewer ended, nan where none "
+        "did), mean over seeds with a 95 % t-interval.",
         "",
         "| environment | delay | steps | method | seeds | return | 95 % interval | steps/s |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for key in dict.fromkeys((row["env"], row["delay"], row["budget"], row["method"]) for row in rows):
         runs = [row for row in rows if (row["env"], row["delay"], row["budget"], row["method"]) == key]
-        returns = [row["last_100_return"] for row in runs]
-        mean, half = sum(returns) / len(returns), half_width(returns)
+        returns = [row["last_100_return"] for row in runs if row["last_100_return"] is not None]
+        mean, half = sum(returns) / len(returns) if returns else float("nan"), half_width(returns)
         speed = sum(row["steps_per_second"] for row in runs) / len(runs)
         env, delay, budget, method = key
         lines.append(
