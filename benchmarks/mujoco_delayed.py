@@ -1,6 +1,6 @@
 """MuJoCo with delayed rewards: PPO, PPO+OPR and PPO+SIL, mean return of the last 100 training episodes.
 
-    python benchmarks/mujoco_delayed.py --envs Hopper-v5 HalfCheetah-v5 --delay 20 --seeds 5 --jobs 2 --out results/mujoco
+    python benchmarks/mujoco_delayed.py --delay 20 --seeds 5 --jobs 2 --out results/mujoco
 
 Raw data goes to runs.jsonl, one line a run, its curve included; runs that stand there with the same delay and steps are
 not run again.
