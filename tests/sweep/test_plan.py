@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.errors import ConfigError
@@ -55,6 +55,7 @@ def test_groups_inherit_and_their_settings_lie_over_those_of_the_file():
     assert deepsea.total_steps == keydoor.total_steps == 1_000
 
 
+@settings(max_examples=25)
 @given(
     seeds=st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True),
     sizes=st.lists(st.integers(3, 9), min_size=1, max_size=3, unique=True),
