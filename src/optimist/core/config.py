@@ -160,7 +160,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def check_fields(config: Any, path: str) -> None:
     """Raise, naming it, if a field that takes one of a few words, or a whole number, holds something else."""
-    for name, hint in _hints(type(config)).items():
+    for name, hint in _hints(type(config)).items():  # type: ignore[arg-type]
         value = getattr(config, name)
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise unknown_name(f"{path}{name} called", str(value), get_args(hint))

@@ -69,7 +69,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 def _build(cls: type[Config], base: Config | None, values: Mapping[str, Any], path: str) -> Config:
     if not isinstance(values, Mapping):
         raise ConfigError(f"{path.rstrip('.') or 'the config'} must be a table of settings, got {values!r}")
-    hints = _hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]
     changes = {}
     for name, value in values.items():
         if name not in hints:
