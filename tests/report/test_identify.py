@@ -58,6 +58,14 @@ def test_without_opr_the_method_is_the_plain_learner():
     assert identify(to_dict(plain)).method == "PPO, fast"
 
 
+def test_settings_of_what_is_off_make_no_other_method():
+    config = get_preset("deepsea/ppo")()
+    same = replace(config, opr=replace(config.opr, bc_coef=1.0))
+    assert identify(to_dict(same)) == identify(to_dict(config))
+    on = replace(config, opr=replace(config.opr, enabled=True, bc_coef=1.0))
+    assert identify(to_dict(on)).method == "PPO · bc_coef=1.0 · opr.enabled=True"
+
+
 def test_configs_of_an_unknown_preset_are_told_apart():
     config = get_preset("deepsea/opr")()
     mine = to_dict(replace(config, preset="mine/x", seed=3))

@@ -28,6 +28,13 @@ def test_a_finished_run_has_all_its_statistics_with_their_terms(tmp_path):
     assert len(run.curves[RETURN].steps) == 12
 
 
+def test_the_budget_is_what_was_done(tmp_path):
+    folder = write_run(tmp_path / "r", "deepsea/ppo", steps=8000)
+    summary = json.loads((folder / SUMMARY).read_text())
+    (folder / SUMMARY).write_text(json.dumps(summary | {"steps": 7168}))
+    assert read_run(folder, "r")[0].scores["last-100"].budget == 7168
+
+
 def test_an_unfinished_run_has_curves_and_no_score(tmp_path):
     run, (problem,) = read_run(write_run(tmp_path / "r", "deepsea/ppo", finished=False, steps=1200), "r")
     assert not run.finished

@@ -11,6 +11,7 @@ import optimist
 from optimist.errors import RunFolderError
 from optimist.report import atari_charts, score_charts, score_tables, training_charts
 from optimist.report.charts import Chart
+from optimist.report.figures import require_matplotlib
 from optimist.report.identify import ATARI, CAGE2
 from optimist.report.page import Section, paragraph, render, tiles
 from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
@@ -24,6 +25,7 @@ from optimist.report.training_charts import slug
 from optimist.tracking.atomic import disk_errors, write_text
 
 PAGE = "report.html"
+PARTS = {"figures": (".svg", ".png"), "tables": (".md", ".csv", ".tex")}
 Part = Table | Chart | str
 AGGREGATED = (0, 6, 7)
 """Of the published columns of table 1, those beside our aggregates: CleanRL's PPO, and the paper's SIL and OPR."""
@@ -39,6 +41,7 @@ def build_report(
     published: bool = False,
 ) -> Path:
     """Writes the report and returns the page's path; `published` shows the paper's tables without Atari runs, too."""
+    require_matplotlib()
     _check_out(out)
     runs, problems = collect(folders)
     if not runs and not published:
@@ -46,9 +49,7 @@ def build_report(
         raise RunFolderError(f"no run below {', '.join(map(str, folders))}{detail}")
     study = Study(runs, problems, statistic, unlike)
     study.check()
-    with disk_errors(out):
-        for folder in ("figures", "tables"):
-            (out / folder).mkdir(parents=True, exist_ok=True)
+    _clear(out)
     sections = [Section("overview", "Overview", _overview(study))]
     families = [ATARI] if published and ATARI not in study.families() else []
     for family in [*families, *study.families()]:
@@ -66,8 +67,18 @@ def _check_out(out: Path) -> None:
     """A report may be written over a report, and into nothing else that is there."""
     if out.exists() and not out.is_dir():
         raise RunFolderError(f"{out} is a file; a report needs a folder")
-    if out.exists() and any(out.iterdir()) and not (out / PAGE).exists():
+    if out.exists() and not (out / PAGE).exists() and {path.name for path in out.iterdir()} - set(PARTS):
         raise RunFolderError(f"{out} is not empty and holds no report; choose another -o")
+
+
+def _clear(out: Path) -> None:
+    """Folders for the parts, without those of an older report."""
+    with disk_errors(out):
+        for folder, suffixes in PARTS.items():
+            (out / folder).mkdir(parents=True, exist_ok=True)
+            for path in (out / folder).iterdir():
+                if path.suffix in suffixes:
+                    path.unlink()
 
 
 def _written(part: Part, out: Path) -> str:

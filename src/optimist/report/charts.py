@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optimist.report.figures import _pyplot
+from optimist.report.figures import require_matplotlib
 from optimist.report.scores import short_number
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9e")
@@ -64,7 +64,7 @@ class Chart:
 
     def save(self, folder: Path) -> list[Path]:
         """`name`.svg and `name`.png: all panels and the legend in one picture."""
-        pyplot = _pyplot()
+        pyplot = require_matplotlib()
         columns = min(self.columns, len(self.panels))
         lines = -(-len(self.panels) // columns)
         heights = [
@@ -103,7 +103,9 @@ class Chart:
 
     def _add_legend(self, figure: Any, place: str, width: float) -> None:
         if self.keys:
-            lines = [_pyplot().Line2D([], [], color=k.color, linestyle=k.dash, linewidth=2) for k in self.keys]
+            lines = [
+                require_matplotlib().Line2D([], [], color=k.color, linestyle=k.dash, linewidth=2) for k in self.keys
+            ]
             words, columns = [key.label for key in self.keys], _legend_columns(self.keys, width)
             figure.legend(lines, words, loc=place, frameon=False, fontsize=8.5, ncols=columns)
 
@@ -122,7 +124,7 @@ class Chart:
         )
 
     def _inline(self, number: int, panel: Panel) -> str:
-        pyplot = _pyplot()
+        pyplot = require_matplotlib()
         name = f"{self.name}-{number}"
         with pyplot.rc_context(STYLE | {"svg.hashsalt": name}):
             figure, axis = pyplot.subplots(figsize=(self.size[0], panel.height or self.size[1]))

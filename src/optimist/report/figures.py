@@ -44,7 +44,7 @@ def draw_curves(
 
     `zoom` adds a second panel: the last half of training between these limits of the vertical axis.
     """
-    pyplot = _pyplot()
+    pyplot = require_matplotlib()
     figure, panels = pyplot.subplots(
         1, 2 if zoom else 1, figsize=(9.5 if zoom else 6.5, 4.6), width_ratios=(3, 2) if zoom else (1,), squeeze=False
     )
@@ -81,7 +81,8 @@ def _aligned(runs: Sequence[Curve]) -> tuple[FLOAT, FLOAT]:
     return np.array(steps, float), np.array([[values[step] for step in steps] for values in found], float)
 
 
-def _pyplot() -> Any:
+def require_matplotlib() -> Any:
+    """matplotlib.pyplot, drawing to files only; an error that names the extra where it is not installed."""
     try:
         import matplotlib
     except ImportError as error:

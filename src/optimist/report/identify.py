@@ -54,9 +54,10 @@ def identify(config: Mapping[str, Any]) -> Identity:
     if env.get("reward_delay", 1) != 1:
         label += f", rewards every {env['reward_delay']} steps"
     base, changes = name_method(preset, config), changes_from_preset(preset, config)
-    if "enabled=False" in changes:
-        base = base.replace("+OPR", "")
-        changes = [change for change in changes if not change.startswith("enabled")]
+    for part in ADDED:
+        if f"{part}.enabled=False" in changes and f"+{WORDS[part]}" in base:
+            base = base.replace(f"+{WORDS[part]}", "")
+            changes.remove(f"{part}.enabled=False")
     return Identity(family, label, base, tuple(sorted(changes)), preset)
 
 
@@ -119,6 +120,9 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
     changes = []
     for section in SECTIONS:
         ours, theirs = config.get(section) or {}, default.get(section) or {}
+        if section in ADDED:
+            changes += _switched(section, ours, theirs)
+            ours = {**ours, "enabled": theirs.get("enabled")} if ours.get("enabled") else {}
         changes += [
             f"{key}={value}"
             for key, value in ours.items()
@@ -130,6 +134,12 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
         for key, value in kwargs.items()
         if key not in NAMED and _plain(value) != _plain(usual.get(key))
     ]
+
+
+def _switched(section: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Whether OPR or SIL is on against the preset's will; its other settings count only where it is on."""
+    enabled = bool(ours.get("enabled"))
+    return [f"{section}.enabled={enabled}"] if "enabled" in ours and enabled != bool(theirs.get("enabled")) else []
 
 
 def split_changes(method: str) -> tuple[str, tuple[str, ...]]:

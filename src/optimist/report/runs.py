@@ -19,6 +19,7 @@ from optimist.report.scores import Score, Statistic
 FLOAT = NDArray[np.float64]
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 RETURN = "rollout/raw_return"
+MOST_POINTS = 500  # of a curve; more than a page can show
 
 
 class Problem(NamedTuple):
@@ -89,6 +90,7 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     elif not curves and (path / METRICS).exists():
         problems.append(Problem(name, f"{METRICS} holds nothing; no curves"))
     sticky = _number((config.get("env", {}).get("kwargs") or {}).get("sticky"))
+    budget = int(_number((summary or {}).get("steps")) or budget)  # whole updates: a little less than was asked for
     run = Run(
         name, identity, seed, budget, sticky, summary is not None, steps, {}, curves, config, summary or {}
     )  # fmt: skip
@@ -150,9 +152,11 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
 
 
 def _curve(points: list[tuple[float, float]]) -> Curve:
-    """In the order of steps, the last of equal ones."""
+    """In the order of steps, the last of equal ones; of many points evenly many are kept, the last among them."""
     array = np.array(sorted(dict(points).items()), float)
-    return Curve(array[:, 0], array[:, 1])
+    if len(array) > MOST_POINTS:
+        array = array[np.linspace(0, len(array) - 1, MOST_POINTS).round().astype(int)]
+    return Curve(array[:, 0].copy(), array[:, 1].copy())
 
 
 def _read_summary(path: Path, name: str, problems: list[Problem]) -> dict[str, Any] | None:

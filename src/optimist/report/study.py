@@ -26,6 +26,7 @@ class Study:
     statistic: Statistic = "last-100"
     unlike: Unlike = "refuse"
     _labels: dict[str, dict[int, str]] = field(default_factory=dict)
+    _keys: dict[str, dict[str, Key]] = field(default_factory=dict)
 
     def families(self) -> list[str]:
         """Those that have runs."""
@@ -91,6 +92,11 @@ class Study:
 
     def keys(self, family: str) -> dict[str, Key]:
         """A colour for every column of a family, unfinished ones included."""
+        if family not in self._keys:
+            self._keys[family] = self._make_keys(family)
+        return self._keys[family]
+
+    def _make_keys(self, family: str) -> dict[str, Key]:
         names: dict[str, None] = {}
         for env in self.envs(family):
             for metric in ("rollout/raw_return", "policy/entropy"):
