@@ -64,6 +64,10 @@ RAINBOW = RainbowConfig(
     value_max=2.0,
 )
 
+VALUE_BASED_OPR = OPRConfig(bc_batch_size=64)
+"""Our default, with as many cloned steps as a value-based learner's minibatch has replayed ones: its gradient steps are
+many and small."""
+
 
 def stock_sil(learner: str) -> SILConfig:
     """The SIL authors' settings; ours is only that it does not wait for 100 steps, eight successes of DeepSea-12."""
@@ -88,9 +92,9 @@ METHODS = (
     Method("acper", ACPER, NO_OPR, NO_SIL, "Actor-critic with prioritised replay, a reconstruction"),
     Method("acper-opr", ACPER, OPRConfig(), NO_SIL, "ACPER with OPR, our default"),
     Method("dqn", DQN, NO_OPR, NO_SIL, "DQN"),
-    Method("dqn-opr", DQN, OPRConfig(), NO_SIL, "DQN with OPR, our default"),
+    Method("dqn-opr", DQN, VALUE_BASED_OPR, NO_SIL, "DQN with OPR, our default"),
     Method("rainbow", RAINBOW, NO_OPR, NO_SIL, "Rainbow"),
-    Method("rainbow-opr", RAINBOW, OPRConfig(), NO_SIL, "Rainbow with OPR, our default"),
+    Method("rainbow-opr", RAINBOW, VALUE_BASED_OPR, NO_SIL, "Rainbow with OPR, our default"),
 )
 """Beyond PPO, A2C and OPR, which have functions of their own."""
 

@@ -8,7 +8,7 @@ from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import atari, cage2
-from optimist.presets.grids import NO_OPR
+from optimist.presets.grids import NO_OPR, VALUE_BASED_OPR
 from optimist.presets.gym import EnvId
 from optimist.presets.registry import preset
 
@@ -120,7 +120,7 @@ def gym_dqn(env: EnvId = "CartPole-v1") -> RunConfig:
 @preset("gym/dqn-opr")
 def gym_dqn_opr(env: EnvId = "CartPole-v1") -> RunConfig:
     """DQN with OPR, our default, on any Gymnasium environment with Discrete actions."""
-    return _gym(env, DQN, OPRConfig())
+    return _gym(env, DQN, VALUE_BASED_OPR)
 
 
 @preset("gym/rainbow")
@@ -132,7 +132,7 @@ def gym_rainbow(env: EnvId = "CartPole-v1") -> RunConfig:
 @preset("gym/rainbow-opr")
 def gym_rainbow_opr(env: EnvId = "CartPole-v1") -> RunConfig:
     """Rainbow with OPR, our default, on any Gymnasium environment with Discrete actions."""
-    return _gym(env, RAINBOW, OPRConfig())
+    return _gym(env, RAINBOW, VALUE_BASED_OPR)
 
 
 def _gym(env: str, learner: Learner, opr: OPRConfig) -> RunConfig:
@@ -165,9 +165,9 @@ def _register_cage2(name: str, learner: Learner, opr: OPRConfig, text: str) -> N
 
 
 _register_cage2("dqn", CAGE2_DQN, NO_OPR, "DQN")
-_register_cage2("dqn-opr", CAGE2_DQN, OPRConfig(), "DQN with OPR, our default,")
+_register_cage2("dqn-opr", CAGE2_DQN, VALUE_BASED_OPR, "DQN with OPR, our default,")
 _register_cage2("rainbow", CAGE2_RAINBOW, NO_OPR, "Rainbow")
-_register_cage2("rainbow-opr", CAGE2_RAINBOW, OPRConfig(), "Rainbow with OPR, our default,")
+_register_cage2("rainbow-opr", CAGE2_RAINBOW, VALUE_BASED_OPR, "Rainbow with OPR, our default,")
 
 
 @preset("atari/dqn")
@@ -185,7 +185,7 @@ def atari_dqn_modern(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, 
 @preset("atari/dqn-opr")
 def atari_dqn_opr(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, long: atari.Long = False) -> RunConfig:
     """The modern DQN with OPR, our default."""
-    return _atari(game, sticky, long, MODERN, OPRConfig())
+    return _atari(game, sticky, long, MODERN, VALUE_BASED_OPR)
 
 
 @preset("atari/rainbow")
@@ -197,7 +197,7 @@ def atari_rainbow(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, lon
 @preset("atari/rainbow-opr")
 def atari_rainbow_opr(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, long: atari.Long = False) -> RunConfig:
     """The same Rainbow with OPR, our default."""
-    return _atari(game, sticky, long, ATARI_RAINBOW, OPRConfig())
+    return _atari(game, sticky, long, ATARI_RAINBOW, VALUE_BASED_OPR)
 
 
 def _atari(

@@ -1,0 +1,50 @@
+import pytest
+
+from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.presets import get_preset
+from optimist.presets.grids import VALUE_BASED_OPR
+
+METHODS = ("dqn", "dqn-opr", "rainbow", "rainbow-opr")
+FAMILIES = ("gym", "deepsea", "keydoor", "cage2", "atari")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_has_both_learners_with_and_without_opr_and_else_the_same(family):
+    configs = {method: get_preset(f"{family}/{method}")() for method in METHODS}
+    assert isinstance(configs["dqn"].algorithm, DQNConfig)
+    assert isinstance(configs["rainbow"].algorithm, RainbowConfig)
+    for plain in ("dqn", "rainbow"):
+        anchored = configs[f"{plain}-opr"]
+        assert configs[plain].opr.enabled is False
+        assert anchored.opr == VALUE_BASED_OPR
+        if (family, plain) != ("atari", "dqn"):  # there OPR goes with the modern settings
+            assert (anchored.algorithm, anchored.env, anchored.network) == (
+                configs[plain].algorithm, configs[plain].env, configs[plain].network,
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["dqn", "dqn-modern", "rainbow", "dqn-opr", "rainbow-opr"])
+def test_atari_learners_take_a_gradient_step_for_every_four_steps_and_keep_a_million(name):
+    config = get_preset(f"atari/{name}")(game="Breakout", sticky=0.25)
+    learner = config.algorithm
+    assert config.env.kwargs["game"] == "Breakout"
+    assert config.batch_size == 4 * learner.gradient_steps
+    assert (learner.replay_capacity, learner.minibatch_size, learner.save_replay) == (1_000_000, 32, False)
+    assert (config.env.frame_stack, config.env.clip_rewards) == (4, True)
+
+
+def test_nature_and_modern_settings_are_those_of_their_papers():
+    nature, modern = get_preset("atari/dqn")(), get_preset("atari/dqn-modern")()
+    a, b = nature.algorithm, modern.algorithm
+    assert (a.optimizer, a.learning_rate, a.rmsprop_alpha, a.rmsprop_eps) == ("rmsprop", 2.5e-4, 0.95, 0.01)
+    assert (a.target_interval, a.target_unit, a.learning_starts) == (10_000, "gradient_steps", 50_000)
+    assert (a.epsilon_final, a.evaluation_epsilon, a.loss) == (0.1, 0.05, "huber")
+    assert (b.optimizer, b.learning_rate, b.adam_eps, b.target_interval) == ("adam", 6.25e-5, 1.5e-4, 8_000)
+    assert (b.epsilon_final, b.epsilon_steps, b.evaluation_epsilon, b.loss) == (0.01, 250_000, 0.001, "squared")
+    assert (nature.env.kwargs["life_loss_ends"], modern.env.kwargs["life_loss_ends"]) == (True, False)
+
+
+def test_cage2_learners_play_half_a_million_steps_on_cardiffs_interface():
+    config = get_preset("cage2/rainbow-opr")(red="Meander")
+    assert (config.total_steps, config.env.id) == (500_000, "optimist/CAGE2Cardiff-v0")
+    assert (config.env.kwargs["red"], config.env.truncation, config.env.store_executed) == ("Meander", "end", True)
