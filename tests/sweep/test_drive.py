@@ -128,6 +128,21 @@ def test_a_cancelled_run_is_not_tried_again(tmp_path, begun):
     assert driver.failed == {NAME: "cancelled"}
 
 
+def test_a_run_that_waits_for_a_gpu_does_not_hold_up_the_others(tmp_path):
+    class NoGPU(Pretend):
+        def start(self, run):
+            return not run.gpus and super().start(run)
+
+    folder = WorkFolder(tmp_path)
+    driver = Driver(folder, NoGPU(folder, {}), retries=0)
+    for run in (*tiny_plan(settings={"device": "cuda"}, flags={"size": 6}).runs, *RUNS):
+        driver.submit(run)
+    for _ in range(5):
+        driver.step(0.0)
+    assert set(driver.finished) == {run.name for run in RUNS}
+    assert len(driver.waiting) == 4
+
+
 def test_what_happened_is_written_down(tmp_path):
     work(tmp_path, {NAME: [100]})
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]

@@ -83,11 +83,7 @@ class Driver:
 
     def step(self, seconds: float) -> list[Ended]:
         """Starts what there is room for, waits a little, and says what ended."""
-        while self.waiting and self.executor.start(self.waiting[0]):
-            run = self.waiting.popleft()
-            self.active[run.name] = run
-            self._began_at[run.name] = self.folder.saved_step(run.name)
-            self.folder.event(run.name, "start", step=self._began_at[run.name])
+        self._start_what_fits()
         return [self._take(outcome) for outcome in self.executor.wait(seconds)]
 
     def close(self) -> None:
@@ -97,6 +93,21 @@ class Driver:
         finally:
             for name in self.active:
                 self.folder.event(name, "stopped", step=self.folder.saved_step(name))
+
+    def _start_what_fits(self) -> None:
+        """A run that waits for a GPU does not hold up those that need none."""
+        refused: set[tuple[float, float, str]] = set()
+        for run in list(self.waiting):
+            needs = (run.cpus, run.gpus, run.config.device)
+            if needs in refused:
+                continue
+            step = self.folder.saved_step(run.name)
+            if not self.executor.start(run):
+                refused.add(needs)
+                continue
+            self.waiting.remove(run)
+            self.active[run.name], self._began_at[run.name] = run, step
+            self.folder.event(run.name, "start", step=step)
 
     def _take(self, outcome: Outcome) -> Ended:
         run = self.active.pop(outcome.run)
