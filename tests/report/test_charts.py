@@ -72,6 +72,6 @@ def test_runs_are_compared_where_all_of_them_have_been():
 @pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [-1.0, 0.00001, 5e7]])
 def test_sparks_can_be_drawn_of_anything_finite(values):
     curve = Curve(np.arange(1.0, len(values) + 1), np.array(values))
-    picture = spark("x <y>", "reward", [(curve, "var(--c0)")])
+    picture = spark("x <y>", "reward", [(curve, "var(--c0)", "τ")])
     assert "nan" not in picture
     assert "x &lt;y&gt; (reward)" in picture

@@ -50,6 +50,14 @@ def test_html_is_escaped_and_has_rows_heads_and_notes():
     assert "<li>a note</li>" in page
 
 
+def test_a_grouped_table_names_the_group_once_above_its_rows():
+    rows = [[Cell("Pong"), Cell("a")], [Cell("Pong"), Cell("b")], [Cell("Alien"), Cell("c")]]
+    table = Table("t", "T", [Head("game", numeric=False), Head("method", numeric=False)], rows, grouped=True)
+    assert table.html().count("Pong") == 1
+    assert table.html().count('class="over"') == 2
+    assert table.markdown().count("Pong") == 2
+
+
 def test_markdown_has_as_many_cells_in_every_row():
     rows = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {4}

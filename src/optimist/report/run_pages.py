@@ -16,10 +16,11 @@ CURVES = (
     ("return", (RETURN, "evaluation/mean_return")), ("goal rate", ("rollout/goal_rate",)),
     ("episode length", ("rollout/length",)), ("entropy", ("policy/entropy",)), ("KL", ("policy/kl",)),
     ("policy loss", ("loss/policy",)), ("value loss", ("loss/value",)), ("cloning loss L_BC", ("loss/bc",)),
-    ("threshold τ, return in M", ("opr/threshold", "opr/memory_return")), ("M's share of N_max", ("opr/memory_fill",)),
+    ("return", ("opr/threshold", "opr/memory_return")), ("M's share of N_max", ("opr/memory_fill",)),
     ("admitted", ("opr/admitted",)), ("speed", ("time/steps_per_second",)),
 )  # fmt: skip
 COLORS = ("var(--c0)", "var(--c1)")
+NAMES = {RETURN: "training", "evaluation/mean_return": "tests", "opr/threshold": "τ", "opr/memory_return": "in M"}
 STATIONS = {"time/collect": "environments and policy (stations 1, 2)", "time/update": "memory to update (stations 3–7)"}
 MEMORY = ("opr/threshold", "opr/memory_episodes", "opr/memory_transitions", "opr/memory_fill", "opr/memory_return",
           "opr/memory_bytes", "opr/bc_coef", "opr/bc_weight")  # fmt: skip
@@ -96,17 +97,15 @@ def _goal(summary: Mapping[str, Any]) -> str | None:
 
 
 def _evaluation(run: Run) -> str:
-    rows = ""
+    items = ""
     for name, score in run.scores.items():
         shown = number(score.value, decimals(score.value))
-        key = {"final": "final_evaluation", "final-greedy": "final_evaluation"}.get(name)
-        bounds = (run.summary.get(key) or {}).get("interval_95") if key else None
+        bounds = (run.summary.get("final_evaluation") or {}).get("interval_95") if name.startswith("final") else None
         if isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
-            shown += f" ({number(bounds[0], 2)} … {number(bounds[1], 2)})"
-        episodes = "" if score.episodes is None else f"{score.episodes:,} episodes"
-        meaning = f"<td>{episodes}</td><td class=text>{STATISTICS[name]}</td>"
-        rows += f"<tr><th scope=row>{name}</th><td>{shown}</td>{meaning}</tr>"
-    return f'<div class="scroll" tabindex="0"><table class="small"><tbody>{rows}</tbody></table></div>' if rows else ""
+            shown += f" ({number(bounds[0], 2)} to {number(bounds[1], 2)})"
+        episodes = "" if score.episodes is None else f", {score.episodes:,} episodes"
+        items += f"<li><b>{shown}</b> {name}{episodes}<small>{STATISTICS[name]}</small></li>"
+    return f'<ul class="scores">{items}</ul>' if items else ""
 
 
 def _timing(run: Run) -> str:
@@ -147,7 +146,11 @@ def _memory(run: Run) -> str:
 def _curves(run: Run) -> str:
     pictures = ""
     for title, metrics in CURVES:
-        logged = [(run.curves[name], color) for name, color in zip(metrics, COLORS, strict=False) if name in run.curves]
+        logged = [
+            (run.curves[name], color, NAMES.get(name, ""))
+            for name, color in zip(metrics, COLORS, strict=False)
+            if name in run.curves
+        ]
         if logged:
             first = next(name for name in metrics if name in run.curves)
             pictures += spark(title, METRICS[first].unit, logged)

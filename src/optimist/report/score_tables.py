@@ -64,11 +64,11 @@ def scores_table(study: Study, family: str, statistic: Statistic) -> Table | Non
                     bases += [(budget, values)] if base is None else []
     if not rows:
         return None
-    heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("seeds"),
-             Head("mean", "± 95 %, Student"), Head("lowest to highest", "over seeds"),
+    heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("mean", "± 95 %, Student"),
+             Head("seeds"), Head("lowest to highest", "over seeds"),
              Head("difference", "from “base” of the same budget, ± 95 %, Welch"), Head("steps")]  # fmt: skip
     caption = f"{statistic}: {MEANINGS[statistic]}."
-    return Table(f"scores-{slug(family)}-{statistic}", f"{family}, {statistic}.", heads, rows, caption)
+    return Table(f"scores-{slug(family)}-{statistic}", f"{family}, {statistic}.", heads, rows, caption, grouped=True)
 
 
 def conversion_table(study: Study, family: str) -> Table | None:
@@ -94,7 +94,7 @@ def conversion_table(study: Study, family: str) -> Table | None:
         "Seen: some training episode reached the goal. Solved: at least 90 % of the last 100 training episodes did. "
         "Conversion: P(solved | seen), which tells keeping from finding."
     )
-    return Table(f"goals-{slug(family)}", f"{family}, goals.", heads, rows, caption)
+    return Table(f"goals-{slug(family)}", f"{family}, goals.", heads, rows, caption, grouped=True)
 
 
 def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: str) -> Table:
@@ -131,7 +131,7 @@ def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], ba
     budgets = {run.budget for run in runs}
     steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
     seeds = Cell(str(len(values)))
-    return [Cell(env), Cell(name), seeds, Cell(value=mean.value, half_width=mean.half_width),
+    return [Cell(env), Cell(name), Cell(value=mean.value, half_width=mean.half_width), seeds,
             Cell(f"{lowest} to {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
 
 

@@ -14,19 +14,20 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 240, 112, 44, 20, 18
 POINTS = 60
 
 
-def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str]]) -> str:
-    """One metric (or several of the same unit) over steps, with the extremes and the last step written at the axes."""
-    low = min(float(curve.values.min()) for curve, _ in curves)
-    high = max(float(curve.values.max()) for curve, _ in curves)
-    last = max(float(curve.steps[-1]) for curve, _ in curves)
+def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str, str]]) -> str:
+    """Curves of one unit over steps, each with its colour and name; extremes and last step stand at the axes."""
+    low = min(float(curve.values.min()) for curve, *_ in curves)
+    high = max(float(curve.values.max()) for curve, *_ in curves)
+    last = max(float(curve.steps[-1]) for curve, *_ in curves)
     label = f"{title} ({unit})" if unit not in ("–", "") else title
-    lines = "".join(_line(curve, color, low, high, last) for curve, color in curves)
+    lines = "".join(_line(curve, color, low, high, last) for curve, color, _ in curves)
     words = html.escape(label)
+    names = " ".join(f'<tspan fill="{color}">{html.escape(name)}</tspan>' for _, color, name in curves if name)
     top, bottom = (short_number(high), short_number(low)) if high > low else (short_number(high), "")
     return (
         f'<svg class="spark" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{words}, '
         f'from {short_number(low)} to {short_number(high)}">'
-        f'<text x="0" y="11" class="t">{words}</text>'
+        f'<text x="0" y="11" class="t">{words}</text><text x="{WIDTH - 2}" y="11" class="e">{names}</text>'
         f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - 2}"/>'
         f'<text x="{LEFT - 4}" y="{TOP + 8}" class="e">{top}</text>'
         f'<text x="{LEFT - 4}" y="{HEIGHT - BOTTOM}" class="e">{bottom}</text>'

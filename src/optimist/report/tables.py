@@ -63,11 +63,19 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
     notes: Sequence[str] = field(default_factory=tuple)
+    grouped: bool = False
+    """On a page the first column becomes a line above the rows that share it, which leaves room for the others."""
 
     def html(self) -> str:
         """The table inside a container that scrolls by itself."""
-        head = "".join(_html_head(column) for column in self.heads)
-        body = "".join(f"<tr>{_html_row(self.heads, row)}</tr>\n" for row in self.rows)
+        heads = self.heads[self.grouped :]
+        head = "".join(_html_head(column) for column in heads)
+        body, group = "", ""
+        for row in self.rows:
+            if self.grouped and row[0].shown != group:
+                group = row[0].shown
+                body += f'<tr class="over"><th colspan="{len(heads)}" scope="rowgroup">{html.escape(group)}</th></tr>\n'
+            body += f"<tr>{_html_row(heads, row[self.grouped :])}</tr>\n"
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         kind = "table tall" if len(self.rows) > 20 else "table"
         return (
