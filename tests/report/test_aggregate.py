@@ -169,6 +169,19 @@ class TestAgainstRliable:
         theirs = get_interval_estimates({"x": [first, second]}, function, reps=500)
         self.agree(bootstrap_improvement(first, second, reps=10_000), theirs[1]["x"][:, 0], share=0.15)
 
+    def test_efficiency_agrees_at_every_moment(self):
+        from rliable.library import get_interval_estimates
+
+        curves = np.stack([skewed(4, 5, seed) * (1 + seed) for seed in range(3)])  # [S, R, G]
+        np.random.seed(0)
+        function = lambda x: np.array([self.metrics.aggregate_iqm(x[..., s]) for s in range(3)])  # noqa: E731
+        points, bounds = get_interval_estimates({"x": np.moveaxis(curves, 0, -1)}, function, reps=1000)
+        ours = sample_efficiency(curves, reps=10_000)
+        assert ours.value == pytest.approx(points["x"], rel=1e-12)
+        for moment in range(3):
+            one = aggregate.Estimate(*(part[moment] for part in ours))
+            self.agree(one, bounds["x"][:, moment], share=0.12)
+
     @staticmethod
     def agree(ours, theirs, share=0.08):
         """Bounds agree to a small share of the interval's width; the quantiles of 2,000 draws are no better known."""

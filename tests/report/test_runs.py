@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.errors import RunFolderError
+from optimist.report import run_pages
 from optimist.report.rows import collect, read_rows
-from optimist.report.runs import CONFIG, METRICS, RETURN, SUMMARY, read_run
+from optimist.report.runs import CONFIG, METRICS, MOST_POINTS, RETURN, SUMMARY, make_curve, read_run
+from optimist.tracking.metrics import undocumented
 from tests.report.made_up import write_run
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -116,6 +118,31 @@ def test_committed_results_are_read():
     assert run.scores["final-greedy"].value == -5.0958
     assert run.scores["final"].value == -4.716
     assert len(run.curves[RETURN].steps) == 50
+
+
+def test_rows_that_are_summaries_of_runs_are_read(tmp_path):
+    row = {"preset": "atari/opr", "env": "optimist/Atari-v0", "env_kwargs": {"game": "Pong", "sticky": 0.25}, "seed": 2}
+    row |= {
+        "steps": 10_000_000,
+        "last_100_return": 19.0,
+        "final_evaluation": {"actions": "greedy", "mean_return": 20.0},
+    }
+    (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n")
+    (run,), problems = read_rows(tmp_path / "runs.jsonl", "atari")
+    assert problems == []
+    assert (run.env, run.method, run.sticky, run.budget) == ("Pong", "PPO+OPR", 0.25, 10_000_000)
+    assert {name: score.value for name, score in run.scores.items()} == {"last-100": 19.0, "final-greedy": 20.0}
+
+
+def test_long_curves_are_thinned_and_keep_their_ends():
+    curve = make_curve([(float(step), 2.0 * step) for step in range(1, 30_001)])
+    assert len(curve.steps) == MOST_POINTS
+    assert (curve.steps[0], curve.steps[-1], curve.values[-1]) == (1.0, 30_000.0, 60_000.0)
+
+
+def test_what_a_run_page_shows_is_documented():
+    shown = {*run_pages.MEMORY, *run_pages.STATIONS, *(name for _, names in run_pages.CURVES for name in names)}
+    assert undocumented(shown) == []
 
 
 def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):

@@ -13,7 +13,7 @@ from optimist.errors import OptimistError, RunFolderError
 from optimist.presets import get_preset
 from optimist.report import identify
 from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
-from optimist.report.runs import CONFIG, RETURN, Curve, Problem, Run, _curve, read_run, scores_of
+from optimist.report.runs import CONFIG, RETURN, Curve, Problem, Run, make_curve, read_run, scores_of
 from optimist.report.scores import Score, Statistic, same
 from optimist.tracking.config_io import merge, to_dict
 
@@ -128,7 +128,7 @@ def _run(
     budget = int(row.get("total_steps") or row["steps"])
     curves: dict[str, Curve] = {}
     if row.get("curve"):
-        curves[RETURN] = _curve([(float(step), float(value)) for step, value in row["curve"]])
+        curves[RETURN] = make_curve([(float(step), float(value)) for step, value in row["curve"]])
     seed = None if row.get("seed") is None else int(row["seed"])
     run = Run(
         name, identity, seed, budget, sticky, True, int(row.get("steps", budget)), {}, curves, {}, summary,

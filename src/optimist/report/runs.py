@@ -148,10 +148,10 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
                 points.setdefault(metric, []).append((step, number))
     if bad:
         problems.append(Problem(name, f"{METRICS}: {bad} of {len(lines)} lines are damaged and left out"))
-    return {metric: _curve(found) for metric, found in points.items()}
+    return {metric: make_curve(found) for metric, found in points.items()}
 
 
-def _curve(points: list[tuple[float, float]]) -> Curve:
+def make_curve(points: list[tuple[float, float]]) -> Curve:
     """In the order of steps, the last of equal ones; of many points evenly many are kept, the last among them."""
     array = np.array(sorted(dict(points).items()), float)
     if len(array) > MOST_POINTS:
