@@ -216,12 +216,13 @@ class DQN(Learner):
 
 def means_of(columns: dict[str, list[Tensor]]) -> dict[str, float]:
     """The mean of each column of scalars; from a device all of them are read at once."""
-    on_device = any(scalar.is_cuda for column in columns.values() for scalar in column)
-    if on_device:
-        flat = torch.stack([scalar.to("cuda", non_blocking=True) for column in columns.values() for scalar in column])
-        numbers = iter(flat.tolist())
-        return {name: sum(next(numbers) for _ in column) / len(column) for name, column in columns.items()}
-    return {name: sum(scalar.item() for scalar in column) / len(column) for name, column in columns.items()}
+    scalars = [scalar for column in columns.values() for scalar in column]
+    device = next((scalar.device for scalar in scalars if scalar.is_cuda), None)
+    if device is None:
+        numbers = iter([scalar.item() for scalar in scalars])
+    else:
+        numbers = iter(torch.stack([scalar.to(device) for scalar in scalars]).tolist())
+    return {name: sum(next(numbers) for _ in column) / len(column) for name, column in columns.items()}
 
 
 class MarginPolicy:

@@ -16,7 +16,7 @@ from optimist.errors import ConfigError
 from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import ACTIVATIONS
-from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.networks.nature_cnn import NatureCNN, make_nature_cnn
 from optimist.networks.noisy import Noise, NoisyLinear, draw_noise
 from optimist.networks.policy import PolicyNetwork
 
@@ -195,10 +195,13 @@ def make_q_network(
 def _make_body(shape: tuple[int, ...], config: NetworkConfig) -> tuple[nn.Module | None, int, tuple[int, ...], str]:
     """What all streams share, its width, the hidden widths that are left to each stream, and their activation."""
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
-        *convolutions, last, _ = make_nature_cnn(shape, config.cnn_features)
+        trunk = make_nature_cnn(shape, config.cnn_features, config.cnn_precision)
+        *convolutions, last, _ = trunk
         if not isinstance(last, nn.Linear):
             raise ConfigError("the Nature CNN must end with a linear layer, which each stream has for itself")
-        return nn.Sequential(*convolutions), last.in_features, (config.cnn_features,), "relu"
+        images = NatureCNN(*convolutions)
+        images.in_bfloat16 = trunk.in_bfloat16
+        return images, last.in_features, (config.cnn_features,), "relu"
     width = torch.Size(shape).numel()
     flat = nn.Flatten() if len(shape) > 1 else None
     shared = (width, *config.hidden[:-1])
