@@ -55,7 +55,7 @@ def test_a_misspelt_word_gets_a_suggestion():
         EnvConfig(truncation="bootstrp")
 
 
-def test_one_update_takes_t_times_n_steps_and_there_is_at_least_one():
+def testone_update_takes_t_times_n_steps_and_there_is_at_least_one():
     config = RunConfig(total_steps=1000, env=EnvConfig(num_envs=4), algorithm=PPOConfig(rollout_steps=32))
     assert (config.batch_size, config.total_updates) == (128, 7)
     assert dataclasses.replace(config, total_steps=5).total_updates == 1

@@ -67,7 +67,7 @@ def test_markdown_has_as_many_cells_in_every_row():
 
 def test_csv_keeps_full_precision_and_parts_in_columns_of_their_own():
     head, first, second = csv.reader(io.StringIO(TABLE.csv()))
-    ours = "ours: PPO (10M & more)"
+    ours = "PPO (10M & more)"
     assert head == ["game", ours, f"{ours}: half_width_95", f"{ours}: runs", "OPR|x", "OPR|x: marks"]
     assert first == ["Pong_1", "20.123", "0.5", "3", "14.2", "f"]
     assert second == ["Alien", "", "", "", "-1234567.0", ""]
@@ -76,7 +76,9 @@ def test_csv_keeps_full_precision_and_parts_in_columns_of_their_own():
 def test_latex_is_escaped_and_balanced():
     text = TABLE.latex()
     assert r"Pong\_1 & \textbf{20.12 $\pm$ 0.50} (3) & 14.2\textsuperscript{f} \\" in text
-    assert r"PPO (10M \& more)" in text
+    assert r"\multicolumn{1}{c}{} & \multicolumn{1}{c}{ours} & \multicolumn{1}{c}{} \\" in text
+    assert r"\cmidrule(lr){2-2}" in text
+    assert r"\par\footnotesize PPO: 10M \& more." in text
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert text.count(r"\begin{") == text.count(r"\end{")
 

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
+from optimist.cli.main import Terminated
 from optimist.errors import ClusterError, ConfigError, MissingExtra
 from optimist.sweep.folder import WorkFolder
-from optimist.sweep.ray import connect
+from optimist.sweep.ray import _Sigterm, connect
 from optimist.sweep.run import run_sweep, watch_room
 from optimist.sweep.status import read_states
 from tests.sweep.tiny import results, tiny_file, tiny_plan
@@ -90,6 +91,22 @@ def test_a_cluster_that_is_not_there_is_one_line(address, words, monkeypatch, tm
         connect(address)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_sigterm_inside_ray_stays_one_and_its_handler_is_put_back():
+    def before(number, frame):
+        raise Terminated
+
+    kept = signal.signal(signal.SIGTERM, before)
+    try:
+        handler = _Sigterm()
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+        assert isinstance(handler.raised, Terminated)
+        handler.put_back()
+        assert signal.getsignal(signal.SIGTERM) is before
+    finally:
+        signal.signal(signal.SIGTERM, kept)
 
 
 def test_a_run_that_no_node_has_room_for_is_told_of_once():

@@ -12,7 +12,7 @@ from optimist.algorithms.graphed import GraphedSteps
 from optimist.config import PPOConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
-from optimist.core.batch import Batch
+from optimist.core.batch import Batch, Evaluated
 from optimist.losses.policy import approximate_kl, clipped_surrogate, standardize
 from optimist.losses.value import clipped_squared_error, squared_error
 from optimist.networks.actor_critic import ActorCritic
@@ -78,7 +78,8 @@ class PPO(ActorCriticLearner):
     def losses(self, batch: Batch) -> LossTerms:
         """L_total = L_clip + c_v L_V − c_ent H + λ_BC L_BC (paper, eqs. 1 and 7)."""
         cfg = self.config
-        logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
+        evaluated = Evaluated.of(self.policy, batch)
+        logp, entropy, values = evaluated.logp, evaluated.entropy, evaluated.values
         advantages = batch.advantages
         if cfg.normalize_advantages == "minibatch":
             advantages = standardize(advantages, batch.of_fresh(advantages))
@@ -89,7 +90,7 @@ class PPO(ActorCriticLearner):
             policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
             value=cfg.value_coef * self._value_loss(values, batch),
             entropy=-self.entropy_coef * mean_entropy,
-            anchor=self.anchor.loss(self.policy, batch.good),  # λ_BC included; rows drawn outside
+            anchor=self.anchor.loss(evaluated, batch.good),  # λ_BC included; rows drawn outside
             kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
             mean_entropy=mean_entropy,
         )

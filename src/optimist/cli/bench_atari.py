@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-EMULATORS = ((8, 1), (8, 4), (10, 1), (64, 1), (64, 2), (64, 4), (128, 1), (128, 2), (256, 1))
+EMULATORS = ((8, 1), (10, 1), (64, 1), (128, 1))
 """Games and lanes whose emulators are measured alone."""
 TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
 

@@ -14,6 +14,19 @@ from optimist.core.memory import GoodRows
 from optimist.core.shapes import require_same_shape
 
 
+class Evaluator(Protocol):
+    """A policy that says everything about given rows at once."""
+
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log π_θ(a|s), [B]."""
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+
+
 class Joiner(Protocol):
     """Adds rows of M to a minibatch."""
 
@@ -74,3 +87,36 @@ class Batch:
 
 
 _ROW_FIELDS = ("obs", "actions", "logp_old", "advantages", "returns", "values_old", "weights", "value_weights")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a policy says about the rows of a minibatch; asked as a policy itself, it knows the rows of M already."""
+
+    logp: Tensor  # [B]
+    entropy: Tensor  # [B]
+    values: Tensor  # [B]
+    policy: Evaluator
+    good: GoodRows | None = None
+    logp_good: Tensor | None = None
+    values_good: Tensor | None = None
+
+    @classmethod
+    def of(cls, policy: Evaluator, batch: Batch) -> Evaluated:
+        """One pass through the network for the rows of the minibatch and those of M that came with it."""
+        good = batch.good
+        if good is None:
+            return cls(*policy.evaluate(batch.obs, batch.actions), policy)
+        both = policy.evaluate(torch.cat([batch.obs, good.obs]), torch.cat([batch.actions, good.actions]))
+        logp, entropy, values = (column[: len(batch)] for column in both)
+        return cls(logp, entropy, values, policy, good, both[0][len(batch) :], both[2][len(batch) :])
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log π_θ(a|s), [B]."""
+        known = self.good is not None and obs is self.good.obs and actions is self.good.actions
+        return self.logp_good if known and self.logp_good is not None else self.policy.log_prob(obs, actions)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+        known = self.good is not None and obs is self.good.obs
+        return self.values_good if known and self.values_good is not None else self.policy.value(obs)

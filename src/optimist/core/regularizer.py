@@ -167,7 +167,7 @@ class OptimisticRegularizer:
         logp, weights = policy.log_prob(good.obs, good.actions), None
         if self.config.bc_weights == "advantage" or self.config.bc_filter or self.config.sampling == "prioritized":
             with torch.no_grad():
-                values = policy.value(good.obs)
+                values = policy.value(good.obs).detach()
             self.memory.set_priorities(good.rows, good.returns - values)
             if self.config.bc_weights == "advantage":
                 weights = advantage_weights(good.returns, values, self.config.bc_advantage_scale)

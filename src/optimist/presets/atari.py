@@ -156,7 +156,7 @@ def _env(game: str, sticky: float, num_envs: int) -> EnvConfig:
     return EnvConfig(
         id="optimist/Atari-v0",
         num_envs=num_envs,
-        kwargs={"game": game, "sticky": sticky},
+        kwargs={"game": game, "sticky": sticky, "lanes": 4 if num_envs <= 16 else 8},
         clip_rewards=True,
         frame_stack=4,
     )

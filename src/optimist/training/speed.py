@@ -16,10 +16,11 @@ from optimist.presets import get_preset
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, train
 
-MOST_WARM_UP_SECONDS = 30.0
-
 WARM_UP = 2
 """Updates that do not count: compilation, first allocations."""
+
+WARM_UP_STEPS = 768
+"""Steps of each environment that do not count where a speed is to last: first games end, restarts come in."""
 
 
 def training_speed(preset: str, threads: int, updates: int) -> dict[str, float]:
@@ -45,7 +46,7 @@ def training_speed(preset: str, threads: int, updates: int) -> dict[str, float]:
 
 
 def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
-    """Steps per second of a run for about so many seconds, after it has warmed up and remembered its first episode.
+    """Steps per second of a run for about so many seconds, after it has warmed up.
 
     Beside it: seconds from nothing to the end of the first update, seconds of an update's two parts, and on a GPU the
     most memory that was reserved.
@@ -56,9 +57,8 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         trainer = Trainer(config, run)
         trainer.one_update()
         start_up = time.perf_counter() - started
-        while time.perf_counter() - started < start_up + MOST_WARM_UP_SECONDS:
-            if trainer.one_update().get("opr/memory_episodes", 1.0) > 0 and trainer.update > WARM_UP:
-                break
+        while trainer.step < WARM_UP_STEPS * config.env.num_envs:
+            trainer.one_update()
         first, begin, lines = trainer.step, time.perf_counter(), []
         while time.perf_counter() - begin < seconds:
             lines.append(trainer.one_update())

@@ -9,8 +9,9 @@ import numpy as np
 
 from optimist.envs.atari.vector import AtariVectorEnv
 
-WARM_UP_STEPS = 50
-ROUND = 20
+WARM_UP_STEPS = 768
+"""Of each game: the first games end, and restarts, which take as long as 20 steps, come in."""
+ROUND = 24
 """Steps of all games between two looks at the clock."""
 
 
@@ -22,7 +23,7 @@ def emulator_speed(game: str, num_envs: int, lanes: int, threads: int, seconds: 
         actions = np.random.default_rng(0).integers(0, len(env.action_meanings), (ROUND, num_envs))
         for lane in env.lanes:
             lane.send(actions[0][lane.columns])
-        for _ in range(WARM_UP_STEPS // ROUND + 1):
+        for _ in range(WARM_UP_STEPS // ROUND):
             _play(env, actions)
         steps, begin = 0, time.perf_counter()
         while time.perf_counter() - begin < seconds:
