@@ -1,4 +1,4 @@
-"""The gradient of an MLP's Q-values, written out: what autograd finds, in a third of the time where nets are small."""
+"""The gradient of an MLP's Q-values, written out: what autograd finds, for less where networks are small."""
 
 from __future__ import annotations
 
