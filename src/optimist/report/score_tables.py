@@ -37,7 +37,9 @@ def paper_table(study: Study, *, long: bool) -> Table:
         theirs = [_published_cell(column, game, block, bold.get(game, ())) for column in published]
         rows.append([Cell(game), *_strongest(cells), *theirs])
     used = sorted({mark for row in rows for cell in row for mark in cell.marks})
-    notes = [f"{mark}: {audit.FLAGS[mark].meaning}" for mark in used] + list(audit.NOTES)
+    sources = dict.fromkeys(f"{column.terms.name}, {column.url}" for column in published)
+    notes = [f"{mark}: {audit.FLAGS[mark].meaning}" for mark in used]
+    notes += [*audit.NOTES, f"Sources: {'; '.join(sources)}."]
     return Table(
         "table-2-14-games-50M" if long else "table-1-49-games-10M",
         "Table 2: 14 games, 50M steps." if long else "Table 1: 49 games, 10M steps.",
@@ -168,11 +170,9 @@ def _published_cell(column: PublishedColumn, game: str, block: str, bold: Sequen
 
 
 def _published_head(column: PublishedColumn, block: str) -> Head:
-    """What all the paper's columns have in common, or rather have not, stands above them once."""
+    """What the paper's columns have in common stands above them and in the caption."""
     if column.block == block:
-        steps = short_steps(column.terms.budget)
-        group = f"the OPR paper, “{steps}” steps; runs, statistic and sticky actions not stated"
-        return Head(column.method, "", group, url=column.url)
+        return Head(column.method, "", "the OPR paper", url=column.url)
     return Head(column.label, column.fine_print, "published elsewhere", url=column.url)
 
 
@@ -187,7 +187,8 @@ def _paper_caption(study: Study, ours: Mapping[str, Sequence[Run]], *, long: boo
     budget = 50_000_000 if long else 10_000_000
     words = [
         f"Ours: {study.statistic}, mean over seeds ± 95 % (Student), bold: the highest of ours. "
-        "Published: as printed, bold as in the paper; letters mark doubts, listed below."
+        "Published: as printed, bold as in the paper; letters mark doubts, listed below. The OPR paper states neither "
+        "runs nor statistic nor sticky actions."
     ]
     if not ours:
         words.append("No finished run of this budget was given.")

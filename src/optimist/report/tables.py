@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -85,19 +86,19 @@ class Table:
             f"<tbody>{body}</tbody></table></div>{f'<ul class=notes>{notes}</ul>' if notes else ''}</figure>\n"
         )
 
+    def _groups(self) -> list[tuple[str, int]]:
+        """Groups of neighbouring columns with the number of columns each; empty where no column has one."""
+        if not any(column.group for column in self.heads):
+            return []
+        return [(group, len(list(found))) for group, found in itertools.groupby(self.heads, lambda head: head.group)]
+
     def _html_groups(self) -> str:
         """A row above the heads, if columns are grouped."""
-        if not any(column.group for column in self.heads):
-            return ""
-        cells, at = "", 0
-        while at < len(self.heads):
-            group, end = self.heads[at].group, at
-            while end < len(self.heads) and self.heads[end].group == group:
-                end += 1
-            kind = ' class="group"' if group else ""
-            cells += f'<th colspan="{end - at}"{kind} scope="colgroup"><span>{html.escape(group)}</span></th>'
-            at = end
-        return f'<tr class="groups">{cells}</tr>'
+        cells = "".join(
+            f'<th colspan="{count}"{" class=group" * bool(group)} scope="colgroup"><span>{html.escape(group)}</span></th>'
+            for group, count in self._groups()
+        )
+        return f'<tr class="groups">{cells}</tr>' if cells else ""
 
     def markdown(self) -> str:
         """The table as GitHub's Markdown, heads with their small print in brackets."""
@@ -123,18 +124,29 @@ class Table:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A booktabs table; marks as superscripts, the highest in bold."""
+        """A booktabs table; marks as superscripts, the highest in bold, the heads' small print below."""
         align = "".join("r" if column.numeric else "l" for column in self.heads)
-        heads = " & ".join(latex(_full(column)) for column in self.heads)
+        heads = " & ".join(latex(column.name) for column in self.heads)
         rows = "\n".join("    " + " & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows)
         caption = latex(f"{self.title} {self.caption}".strip())
-        notes = "".join(f"\n  \\par\\footnotesize {latex(note)}" for note in self.notes)
+        fine = [f"{column.name}: {column.fine}." for column in self.heads if column.fine]
+        notes = "".join(f"\n  \\par\\footnotesize {latex(note)}" for note in (*fine, *self.notes))
         return (
             "% needs \\usepackage{booktabs}\n\\begin{table}\n  \\centering\\small\n"
             f"  \\caption{{{caption}}}\n  \\label{{tab:{self.name}}}\n"
-            f"  \\begin{{tabular}}{{{align}}}\n    \\toprule\n    {heads} \\\\\n    \\midrule\n{rows}\n"
+            f"  \\begin{{tabular}}{{{align}}}\n    \\toprule\n{self._latex_groups()}    {heads} \\\\\n"
+            f"    \\midrule\n{rows}\n"
             f"    \\bottomrule\n  \\end{{tabular}}{notes}\n\\end{{table}}\n"
         )
+
+    def _latex_groups(self) -> str:
+        """A row above the heads with a rule below each group."""
+        cells, rules, at = [], "", 1
+        for group, count in self._groups():
+            cells.append(rf"\multicolumn{{{count}}}{{c}}{{{latex(group)}}}")
+            rules += rf"\cmidrule(lr){{{at}-{at + count - 1}}}" if group else ""
+            at += count
+        return f"    {' & '.join(cells)} \\\\\n    {rules}\n" if cells else ""
 
     def save(self, folder: Path) -> list[Path]:
         """The three files."""
@@ -168,7 +180,9 @@ def latex(text: str) -> str:
 
 
 def _full(column: Head) -> str:
-    return f"{column.name} ({column.fine})" if column.fine else column.name
+    """The head in one line: with its small print or, without, its group."""
+    words = column.fine or column.group
+    return f"{column.name} ({words})" if words else column.name
 
 
 def _html_head(column: Head) -> str:
@@ -221,7 +235,7 @@ def _csv_parts(cells: Sequence[Cell]) -> list[str]:
 
 
 def _csv_heads(column: Head, kinds: Sequence[str]) -> list[str]:
-    name = f"{column.group}: {_full(column)}" if column.group else _full(column)
+    name = _full(column)
     return [name if kind == "value" else f"{name}: {kind}" for kind in kinds]
 
 
