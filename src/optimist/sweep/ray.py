@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from types import FrameType
 from typing import Any
 
 from optimist.errors import ClusterError, missing_extra
@@ -25,6 +26,7 @@ class RayExecutor:
     def __init__(self, folder: WorkFolder, address: str, jobs: int | None = None) -> None:
         self.folder, self.jobs = folder, jobs
         self.ray = connect(address)
+        self._sigterm = _Sigterm()
         self._tasks: dict[Any, str] = {}
         # max_calls: a process of its own for each run; max_retries: the driver decides, and writes it down
         self._execute = self.ray.remote(max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(execute)
@@ -44,6 +46,8 @@ class RayExecutor:
             return []
         try:
             done, _ = self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
+        except KeyboardInterrupt as error:
+            raise self._sigterm.raised or error from None
         except (ConnectionError, self.ray.exceptions.RayError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ClusterError(
@@ -65,6 +69,7 @@ class RayExecutor:
             if self._tasks:
                 self.ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=GRACE)
         finally:
+            self._sigterm.put_back()
             self.ray.shutdown()
 
     def slots(self, run: Run) -> int:
@@ -90,6 +95,30 @@ class RayExecutor:
             first = str(error).strip().partition("\n")[0].partition(". ")[0]
             return Outcome(name, f"{type(error).__name__}: {first}; see {self.folder.log_path(name)}")
         return outcome
+
+
+class _Sigterm:
+    """The handler that was there, remembering what it raised: inside Ray's calls that becomes KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.raised: BaseException | None = None
+        self._before = signal.getsignal(signal.SIGTERM)
+        self._in_place = callable(self._before) and threading.current_thread() is threading.main_thread()
+        if self._in_place:
+            signal.signal(signal.SIGTERM, self._handle)
+
+    def put_back(self) -> None:
+        """The handler that was there, alone."""
+        if self._in_place:
+            signal.signal(signal.SIGTERM, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        assert callable(self._before), "only a function is wrapped"
+        try:
+            self._before(number, frame)
+        except BaseException as error:
+            self.raised = error
+            raise
 
 
 def connect(address: str) -> Any:
