@@ -94,10 +94,10 @@ class Table:
 
     def _html_groups(self) -> str:
         """A row above the heads, if columns are grouped."""
-        cells = "".join(
-            f'<th colspan="{count}"{" class=group" * bool(group)} scope="colgroup"><span>{html.escape(group)}</span></th>'
-            for group, count in self._groups()
-        )
+        cells = ""
+        for group, count in self._groups():
+            kind = " class=group" if group else ""
+            cells += f'<th colspan="{count}"{kind} scope="colgroup"><span>{html.escape(group)}</span></th>'
         return f'<tr class="groups">{cells}</tr>' if cells else ""
 
     def markdown(self) -> str:
