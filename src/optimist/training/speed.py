@@ -52,6 +52,10 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
     most memory that was reserved.
     """
     config = replace(config, tensorboard=False, evaluate_every=0, final_episodes=0)
+    on_gpu = torch.device(config.device).type == "cuda"
+    if on_gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, RunDir.create(Path(folder) / "run", config) as run:
         trainer = Trainer(config, run)
@@ -71,6 +75,6 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         "start_up_seconds": start_up,
         "memory_episodes": lines[-1].get("opr/memory_episodes", 0.0),
     }
-    if torch.device(config.device).type == "cuda":
+    if on_gpu:
         figures["gpu_bytes"] = float(torch.cuda.max_memory_reserved())
     return figures
