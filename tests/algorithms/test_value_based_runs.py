@@ -49,13 +49,26 @@ def run(settings: RunConfig, path):
     return RunDir.read(path).read_final()[0], losses
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Weights and losses of a plain run, trained once for all tests."""
+    known = {}
+
+    def find(task: str, learner):
+        if (task, learner) not in known:
+            known[task, learner] = run(config(task, learner), tmp_path_factory.mktemp("plain") / "run")
+        return known[task, learner]
+
+    return find
+
+
 def same(ours, theirs) -> bool:
     return all(ours[name].equal(theirs[name]) for name in theirs)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_rainbow_with_everything_off_is_dqn_bit_for_bit(task, tmp_path):
-    weights, losses = run(config(task, DQN), tmp_path / "dqn")
+def test_rainbow_with_everything_off_is_dqn_bit_for_bit(task, plain, tmp_path):
+    weights, losses = plain(task, DQN)
     off, off_losses = run(config(task, RainbowConfig(**COMMON, **EPSILON, **OFF)), tmp_path / "off")
     assert off.keys() == weights.keys()
     assert same(off, weights)
@@ -63,20 +76,20 @@ def test_rainbow_with_everything_off_is_dqn_bit_for_bit(task, tmp_path):
 
 
 @pytest.mark.parametrize("part", OFF)
-def test_every_part_of_rainbow_makes_a_difference(part, tmp_path):
+def test_every_part_of_rainbow_makes_a_difference(part, plain, tmp_path):
     on = {"atoms": 11, "n_step": 3, "priority_exponent": 0.5}.get(part, True)
-    plain, _ = run(config("DeepSea", DQN), tmp_path / "dqn")
+    dqn, _ = plain("DeepSea", DQN)
     settings = COMMON | EPSILON | OFF | {part: on, "value_min": -1.0, "value_max": 2.0}
     other, _ = run(config("DeepSea", RainbowConfig(**settings)), tmp_path / "part")
-    assert plain.keys() != other.keys() or not same(plain, other)
+    assert dqn.keys() != other.keys() or not same(dqn, other)
 
 
 @pytest.mark.parametrize("learner", [DQN, RAINBOW], ids=["dqn", "rainbow"])
 @pytest.mark.parametrize("task", TASKS)
-def test_opr_at_zero_strength_is_the_plain_learner_bit_for_bit(learner, task, tmp_path):
-    plain, losses = run(config(task, learner), tmp_path / "plain")
+def test_opr_at_zero_strength_is_the_plain_learner_bit_for_bit(learner, task, plain, tmp_path):
+    weights, losses = plain(task, learner)
     zero, zero_losses = run(config(task, learner, ZERO), tmp_path / "zero")
-    assert same(zero, plain)
+    assert same(zero, weights)
     assert zero_losses == losses
 
 
@@ -86,11 +99,11 @@ def test_opr_at_zero_strength_is_the_plain_learner_bit_for_bit(learner, task, tm
     ids=lambda options: next(iter(options)),
 )
 @pytest.mark.parametrize("cloning", ["margin", "cross_entropy"])
-def test_every_strength_on_its_own_makes_a_difference(strength, cloning, tmp_path):
+def test_every_strength_on_its_own_makes_a_difference(strength, cloning, plain, tmp_path):
     learner = dataclasses.replace(DQN, cloning=cloning)
-    plain, _ = run(config("DeepSea", learner), tmp_path / "plain")
+    weights, _ = plain("DeepSea", DQN)  # nothing is cloned there
     anchored, lines = run(config("DeepSea", learner, dataclasses.replace(ZERO, **strength)), tmp_path / "opr")
-    assert not same(anchored, plain)
+    assert not same(anchored, weights)
     if "bc_coef" in strength:
         assert lines[-1]["loss/anchor"] > 0
 
@@ -156,11 +169,15 @@ GOOD = OPRConfig(bc_batch_size=32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
-    ("name", "opr"),
-    [("dqn", PLAIN), ("dqn", GOOD), ("double dqn", PLAIN), ("rainbow", PLAIN), ("rainbow", GOOD)],
-    ids=["dqn", "dqn-opr", "double", "rainbow", "rainbow-opr"],
+    ("name", "opr", "seed"),
+    [
+        *[(name, opr, seed) for name in ("dqn", "rainbow") for opr in (PLAIN, GOOD) for seed in (0, 1)],
+        ("dqn", PLAIN, 2),
+        ("rainbow", PLAIN, 2),
+        ("double dqn", PLAIN, 0),
+    ],
+    ids=lambda value: ("opr" if value.enabled else "plain") if isinstance(value, OPRConfig) else str(value),
 )
 def test_a_shallow_sea_is_solved(name, opr, seed, tmp_path):
     env = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 4})
