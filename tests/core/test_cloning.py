@@ -3,7 +3,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optimist.core.batch import Batch
 from optimist.core.cloning import advantage_weights, bc_loss
+from optimist.core.config import OPRConfig
+from optimist.core.episode import Steps
+from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ShapeMismatch
 
 
@@ -48,3 +52,38 @@ def test_weights_lie_between_0_and_1_and_are_0_where_nothing_was_gained(ret, val
     assert 0.0 <= weight <= 1.0
     if ret <= value:
         assert weight == 0.0
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_in_deviations_weights_do_not_depend_on_the_size_of_rewards(size):
+    """Full weight at 2 deviations of the fresh advantages: 0.5 of it weighs a quarter, whatever a reward is worth."""
+    config = OPRConfig(bc_advantage_unit="deviation", bc_advantage_scale=2.0, bc_coef=1.0, shaping_scale=0.0)
+    opr = OptimisticRegularizer(config, gamma=1.0)
+    policy = Fixed(value=0.0)
+    obs = torch.zeros(1, 1, 1)
+    rewards = torch.full((1, 1), 0.5 * size)
+    ends = torch.ones(1, 1, dtype=torch.bool)
+    opr.observe(Steps(obs=obs, actions=torch.zeros(1, 1), rewards=rewards, logp=torch.zeros(1, 1), dones=ends))
+    advantages = torch.tensor([-1.0, 0.0, 1.0]) * size  # standard deviation: size
+    nothing = torch.zeros(3)
+    batch = Batch(
+        obs=torch.zeros(3, 1),
+        actions=nothing,
+        logp_old=nothing,
+        advantages=advantages,
+        returns=advantages,
+        values_old=nothing,
+    )
+    opr.augment(batch, policy)
+    assert opr.loss(policy).item() == pytest.approx(0.25, rel=1e-5)  # weight 0.25 of −log π = 1
+
+
+class Fixed:
+    def __init__(self, value):
+        self.worth = value
+
+    def log_prob(self, obs, actions):
+        return torch.full((len(obs),), -1.0)
+
+    def value(self, obs):
+        return torch.full((len(obs),), self.worth)

@@ -86,6 +86,7 @@ def test_the_choices_are_those_of_the_method():
         "augment_value": ("off", "upward"),
         "bc_schedule": ("constant", "linear"),
         "bc_weights": ("uniform", "advantage"),
+        "bc_advantage_unit": ("reward", "deviation"),
         "bc_phase_unit": ("updates", "episodes", "steps"),
     }
 

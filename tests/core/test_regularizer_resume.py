@@ -32,6 +32,7 @@ REST: list[dict[str, Any]] = [
     {"thresholds": "shared", "admission": "paper"},
     {"deciding_return": "learner"},
     {"bc_weights": "uniform", "bc_filter": True},
+    {"bc_advantage_unit": "deviation"},
     {"bc_schedule": "constant", "augment_share": 0.5, "augment_value": "upward"},
     {"shaping": "additive", "reference": "snapshot"},
     {"admission_floor": 0.0},

@@ -47,8 +47,9 @@ class CardiffPPO(ActorCriticLearner):
         rewards = self.anchor.shape(rollout, self.in_rewards)  # [T, N]
 
         returns = monte_carlo_returns(rewards, rollout, cfg.gamma)  # [T, N]
-        batch = rollout.flatten(torch.zeros_like(returns), returns)  # [T·N]; each epoch has advantages of its own
-        self.in_rewards.set_scale(batch.returns)
+        self.in_rewards.set_scale(returns if rollout.valid is None else returns[rollout.valid])
+        advantages = returns - self.in_rewards.from_critic(rollout.values)  # for the anchor: epochs have their own
+        batch = rollout.flatten(advantages, returns)  # [T·N]
         batch = self.anchor.augment(batch, self.in_rewards)  # good transitions join the batch
 
         means = MetricMeans()
@@ -112,7 +113,11 @@ class PolicyInRewards(nn.Module):
 
     def value(self, obs: Tensor) -> Tensor:
         """V(s) in units of reward, [B]."""
-        return self.mean + self.scale * self.policy.value(obs)
+        return self.from_critic(self.policy.value(obs))
+
+    def from_critic(self, values: Tensor) -> Tensor:
+        """What the critic says, in units of reward."""
+        return self.mean + self.scale * values
 
 
 def monte_carlo_returns(rewards: Tensor, rollout: Rollout, gamma: float) -> Tensor:

@@ -15,7 +15,7 @@ def bc_loss(logp: Tensor, weights: Tensor | None = None) -> Tensor:
     return -(weights.detach() * logp).mean()
 
 
-def advantage_weights(returns: Tensor, values: Tensor, scale: float) -> Tensor:
+def advantage_weights(returns: Tensor, values: Tensor, scale: Tensor | float) -> Tensor:
     """w = min((R − V)₊ / scale, 1): a step that did no better than expected weighs nothing.
 
     A cheap failure beats its value by little and is hardly cloned; a first success beats it by a lot; and once the

@@ -83,7 +83,10 @@ class OPRConfig:
     bc_weights: Literal["uniform", "advantage"] = "advantage"
     """Weight of a cloned step: 1, or its advantage min((R − V)₊ / `bc_advantage_scale`, 1)."""
     bc_advantage_scale: float = 1.0
-    """Advantage at which a cloned step has full weight, in units of the learner's reward."""
+    """Advantage at which a cloned step has full weight, in `bc_advantage_unit`."""
+    bc_advantage_unit: Literal["reward", "deviation"] = "reward"
+    """What advantages are measured in: the learner's reward, or the standard deviation of the fresh advantages, so
+    that only what stands out from the rollout at hand is cloned with full weight, whatever the size of rewards."""
     bc_filter: bool = False
     """Clone only steps whose stored return exceeds the current value, R > V."""
     bc_phase_interval: int = 0

@@ -21,6 +21,9 @@ from optimist.core.retention import make_retention
 from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
 from optimist.core.threshold import Thresholds
 
+SMALL = 1e-6
+"""Least standard deviation of fresh advantages that cloned ones are measured in."""
+
 
 class OptimisticRegularizer:
     """Optimistic Policy Regularization (arXiv 2603.06793) for any policy-gradient host.
@@ -63,7 +66,9 @@ class OptimisticRegularizer:
         self.last_phase = 0
         self._logged: dict[str, Tensor | float] = {}
         self._cloned: dict[str, Tensor | float] = {}  # of the last cloning step; a recorded step writes where they lie
-        self._bc_coef = torch.tensor(self.bc_coef, device=device)  # a recorded step reads it where it lies
+        # A recorded step reads these where they lie: λ_BC, and the advantage of a step that is cloned with full weight.
+        self._bc_coef = torch.tensor(self.bc_coef, device=device)
+        self._full_weight_at = torch.tensor(config.bc_advantage_scale, device=device)
 
     def observe(self, steps: Steps) -> None:
         """Finished episodes meet τ, and the good ones enter M."""
@@ -95,6 +100,8 @@ class OptimisticRegularizer:
         """The batch, with good rows joining each of its minibatches."""
         if not self.memory.episodes or self.config.bc_coef == self.config.augment_share == 0:
             return batch
+        if self.config.bc_advantage_unit == "deviation" and len(batch) > 1:
+            self._full_weight_at.copy_(self.config.bc_advantage_scale * batch.advantages.std().clamp_min(SMALL))
         replayed = None
         if self.config.augment_share > 0:
             good = self.memory.sample_episodes(round(self.config.augment_share * len(batch)) or 1, self.generator)
@@ -170,7 +177,7 @@ class OptimisticRegularizer:
                 values = policy.value(good.obs).detach()
             self.memory.set_priorities(good.rows, good.returns - values)
             if self.config.bc_weights == "advantage":
-                weights = advantage_weights(good.returns, values, self.config.bc_advantage_scale)
+                weights = advantage_weights(good.returns, values, self._full_weight_at)
             elif self.config.bc_filter:
                 weights = (good.returns > values).to(logp.dtype)
         loss = bc_loss(logp, weights)
