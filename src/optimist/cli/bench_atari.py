@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 EMULATORS = ((8, 1), (10, 1), (64, 1), (128, 1))
-"""Games and lanes whose emulators are measured alone."""
+"""Games and lanes whose emulators are measured alone, with each back-end that is installed."""
 TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
 
 
@@ -41,14 +41,17 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
     import torch
 
     from optimist.envs.atari.bench import emulator_speed
+    from optimist.envs.atari.pool import is_installed
     from optimist.presets import get_preset
     from optimist.training.speed import sustained_speed
 
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     emulator: dict[str, float] = {}
-    for games, lanes in EMULATORS:
-        _say(f"{game}, emulator alone, {games} games in {lanes} lane{'s' * (lanes > 1)}")
-        emulator[f"{games} games, {lanes} lane{'s' * (lanes > 1)}"] = emulator_speed(game, games, lanes, 0, seconds)
+    for backend in ("ale", "envpool") if is_installed() else ("ale",):
+        for games, lanes in EMULATORS:
+            name = _emulators(games, lanes, backend)
+            _say(f"{game}, emulator alone, {name}")
+            emulator[name] = emulator_speed(game, games, lanes, 0, seconds, backend)
     best = max(emulator.values())
     training: dict[str, Any] = {}
     for name in presets:
@@ -56,7 +59,7 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
         _say(f"{game}, training {name}")
         figures = sustained_speed(config, seconds)
         size = config.env.num_envs
-        alone = emulator.get(f"{size} games, 1 lane")
+        alone = emulator.get(_emulators(size, 1, config.env.kwargs.get("backend", "ale")))
         if alone is not None:
             figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / alone
         figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
@@ -78,6 +81,11 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
             if {with_opr, plain} <= set(training)
         },
     }
+
+
+def _emulators(games: int, lanes: int, backend: str) -> str:
+    """What is measured, in words; ale-py is what goes without saying."""
+    return f"{games} games, {lanes} lane{'s' * (lanes > 1)}" + f", {backend}" * (backend != "ale")
 
 
 def print_figures(result: dict[str, Any]) -> None:

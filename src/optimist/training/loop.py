@@ -141,11 +141,11 @@ class Trainer:
 
     def _notes(self) -> list[str]:
         """What should be known before the first step."""
-        if not self.config.opr.enabled:
-            return []
-        return [
-            f"OPR: memory and unfinished episodes need at most {opr_bytes(self.config, self.envs) / 2**20:,.1f} MiB"
-        ]
+        notes: list[str] = list(getattr(self.envs.unwrapped, "notes", ()))
+        if self.config.opr.enabled:
+            most = opr_bytes(self.config, self.envs) / 2**20
+            notes.append(f"OPR: memory and unfinished episodes need at most {most:,.1f} MiB")
+        return notes
 
     def one_update(self) -> dict[str, float]:
         """Collect → update; what there is to log."""

@@ -15,9 +15,9 @@ ROUND = 24
 """Steps of all games between two looks at the clock."""
 
 
-def emulator_speed(game: str, num_envs: int, lanes: int, threads: int, seconds: float) -> float:
+def emulator_speed(game: str, num_envs: int, lanes: int, threads: int, seconds: float, backend: str = "ale") -> float:
     """Steps of all games together; lanes are begun in turn, so that one plays while another is received."""
-    env = AtariVectorEnv(num_envs, game=game, sticky=0.0, lanes=lanes, threads=threads)
+    env = AtariVectorEnv(num_envs, game=game, sticky=0.0, lanes=lanes, threads=threads, backend=backend)
     try:
         env.reset(seed=0)
         actions = np.random.default_rng(0).integers(0, len(env.action_meanings), (ROUND, num_envs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -49,6 +50,16 @@ def find_rom(game: str) -> str:
     return known[game]
 
 
+@cache
+def action_names(game: str) -> tuple[str, ...]:
+    """What the actions of a game are called, NOOP first."""
+    ale_py = import_ale()
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    console = ale_py.ALEInterface()
+    console.loadROM(ale_py.roms.get_rom_path(find_rom(game)))
+    return tuple(action.name for action in console.getMinimalActionSet())
+
+
 def make_emulators(
     game: str,
     num_envs: int,
@@ -68,7 +79,8 @@ def make_emulators(
     rom = find_rom(game)
     height, width = SCREEN if in_color else (84, 84)
     # ALE writes its autoreset mode into Gymnasium's own metadata, which all vector environments share; ours get theirs.
-    emulators = type("Emulators", (import_ale().vector_env.AtariVectorEnv,), {"metadata": {}})
+    own = {"metadata": {}, "action_meanings": property(_names_of_actions)}
+    emulators = type("Emulators", (import_ale().vector_env.AtariVectorEnv,), own)
     return emulators(
         rom,
         num_envs,
@@ -93,3 +105,7 @@ def make_emulators(
 def emulator_seeds(seed: int, num_envs: int) -> NDArray[np.int64]:
     """A seed in [0, 2³¹) for each environment; unlike ALE's seed, seed + 1, … those of nearby seeds do not overlap."""
     return (np.random.SeedSequence(seed).generate_state(num_envs) >> 1).astype(np.int64)
+
+
+def _names_of_actions(emulators: Any) -> list[str]:
+    return [action.name for action in emulators.ale.get_action_set()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 
 from optimist.envs.atari.emulator import make_emulators
 from optimist.envs.atari.fire import FireButton
+from optimist.envs.atari.pool import PooledEmulators
 
 Pixels = NDArray[np.uint8]
+BACKENDS: dict[str, Callable[..., Any]] = {"ale": make_emulators, "envpool": PooledEmulators}
+"""Whose emulators play, by name; from here on both look alike."""
 Step = tuple[Pixels, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
@@ -23,16 +27,18 @@ class Lane:
         columns: slice,
         settings: dict[str, Any],
         *,
+        backend: str,
         life_loss_ends: bool,
         fire_after_life_loss: bool,
         in_color: bool,
     ) -> None:
         self.columns, self.num_envs = columns, columns.stop - columns.start
         self.life_loss_ends = life_loss_ends
-        self.emulators = make_emulators(game, self.num_envs, **settings)
-        self.camera = make_emulators(game, self.num_envs, **settings, in_color=True) if in_color else None
+        make = BACKENDS[backend]
+        self.emulators = make(game, self.num_envs, **settings)
+        self.camera = make(game, self.num_envs, **settings, in_color=True) if in_color else None
         self.screens: Pixels | None = None
-        self.action_meanings: list[str] = [action.name for action in self.emulators.ale.get_action_set()]
+        self.action_meanings: list[str] = self.emulators.action_meanings
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
         self.fire = FireButton(game, self.num_envs, self.action_meanings.index("FIRE") if has_fire else None)
         self.executed: tuple[NDArray[Any], NDArray[np.bool_]] | None = None

@@ -13,12 +13,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from optimist.envs.atari.emulator import FRAME_SKIP, emulator_seeds
-from optimist.envs.atari.lane import Lane, Pixels, Step, join_steps
-from optimist.errors import ConfigError, ShapeMismatch
+from optimist.envs.atari.lane import BACKENDS, Lane, Pixels, Step, join_steps
+from optimist.envs.atari.pool import DIFFERENCES
+from optimist.errors import ConfigError, ShapeMismatch, unknown_name
 
 
 class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
-    """N games of Atari on ALE's vector environment, reset within the step.
+    """N games of Atari on ALE's vector environment, or on EnvPool, reset within the step.
 
     Observations are uint8 [N, stack, 84, 84], oldest frame first; rewards are the game's own. `infos["life_lost"]`
     [N] marks lives lost in games that go on, `infos["lives"]` [N] counts those left. `infos["executed"]` [N] is there
@@ -44,6 +45,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         stack: int = 4,
         threads: int = 0,
         lanes: int = 1,
+        backend: str = "ale",
         render_mode: str | None = None,
     ) -> None:
         """Without a default: `game`, and `sticky`, the probability that the console repeats the previous action.
@@ -51,13 +53,16 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
         `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game.
-        `threads`: of a lane; 0 for its share of the cores.
+        `threads`: of a lane; 0 for its share of the cores. `backend`: whose emulators play, "ale" or "envpool".
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
         lanes = min(lanes, num_envs)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
-        self.num_envs, self.game, self.render_mode = num_envs, game, render_mode
+        if backend not in BACKENDS:
+            raise unknown_name("Atari back-end", str(backend), BACKENDS)
+        self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
+        self.notes = [DIFFERENCES] if backend == "envpool" else []
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames}
         settings |= {"stack": stack, "threads": threads or max(1, len(os.sched_getaffinity(0)) // lanes)}
         bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
@@ -66,6 +71,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
                 game,
                 slice(begin, end),
                 settings,
+                backend=backend,
                 life_loss_ends=life_loss_ends,
                 fire_after_life_loss=fire_after_life_loss,
                 in_color=render_mode is not None,
@@ -84,6 +90,8 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         """Observations after starting all games anew, or those in `options["reset_mask"]`."""
         super().reset(seed=seed)
         mask = self._reset_mask(options)
+        if seed is not None and self.backend == "envpool" and not mask.all():
+            raise ConfigError("EnvPool seeds all its games or none: reset some of them without a seed")
         if seed is None and not self._started:
             seed = int(self.np_random.integers(2**31))
         seeds = None if seed is None else emulator_seeds(seed, self.num_envs)
