@@ -1,0 +1,57 @@
+"""`optimist bench atari` on the real emulator, briefly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from optimist.cli import bench_atari
+from optimist.cli.main import main
+from optimist.envs.atari import bench
+from optimist.presets import get_preset
+from optimist.training import speed
+from optimist.training.speed import sustained_speed
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch):
+    monkeypatch.setattr(bench_atari, "EMULATORS", ((2, 1), (2, 2)))
+    monkeypatch.setattr(bench, "WARM_UP_STEPS", 24)
+    monkeypatch.setattr(speed, "WARM_UP_STEPS", 64)
+
+
+def test_the_emulator_alone(capsys):
+    assert main(["bench", "atari", "--game", "Pong", "--seconds", "0.1", "--presets", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["game"] == "Pong"
+    assert {"2 games, 1 lane", "2 games, 2 lanes"} <= set(result["emulator"])
+    assert all(speed > 0 for speed in result["emulator"].values())
+    assert result["training"] == {}
+
+
+def test_a_preset_stands_beside_the_emulator(monkeypatch, capsys):
+    small = get_preset("atari/smoke")(game="Pong")
+    small = replace(
+        small,
+        env=replace(small.env, num_envs=2),
+        algorithm=replace(small.algorithm, rollout_steps=16, minibatch_size=32),
+    )
+    monkeypatch.setattr("optimist.presets.get_preset", lambda name: lambda game: small)
+    result = bench_atari.measure("Pong", "cpu", 0.1, ["atari/smoke"])
+    figures = result["training"]["atari/smoke"]
+    alone = result["emulator"]["2 games, 1 lane"]
+    assert figures["share_of_emulator_at_this_size"] == figures["steps_per_second"] / alone
+    assert 0 < figures["share_of_emulator_at_its_best"] <= figures["share_of_emulator_at_this_size"]
+    bench_atari.print_figures(result)
+    assert "Training on CPU" in capsys.readouterr().out
+
+
+def test_a_sustained_speed_tells_its_parts():
+    config = replace(get_preset("deepsea/opr")(size=4), device="cpu")
+    figures = sustained_speed(config, 0.2)
+    assert figures["steps_per_second"] > 0
+    assert figures["start_up_seconds"] > 0
+    assert figures["memory_episodes"] > 0
+    assert "gpu_bytes" not in figures
