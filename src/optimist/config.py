@@ -310,6 +310,10 @@ class RunConfig:
     """Matrix products in full float32, or with TF32 where the device has it (CUDA: several times faster)."""
     graphs: Literal["auto", "off"] = "auto"
     """`auto`: on CUDA, PPO acts and learns by CUDA graphs; `off`: kernel by kernel, the reference, and much slower."""
+    policy_lag: int = 0
+    """Updates by which the policy that acts is older than the one that learns from it. 0: collecting and learning take
+    turns; 1: the next rollout is collected during an update, by the policy as it was before it (PPO only). The rollout
+    behind a checkpoint has no lag."""
     env: EnvConfig = field(default_factory=EnvConfig)
     """The environment."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -346,6 +350,12 @@ class RunConfig:
         for name in ("seed", "evaluate_every", "final_episodes"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if self.policy_lag not in (0, 1):
+            raise ConfigError(f"policy_lag must be 0 or 1, got {self.policy_lag}")
+        if self.policy_lag and not isinstance(self.algorithm, PPOConfig):
+            raise ConfigError(
+                f"policy_lag must be 0 for {self.algorithm.name}: only ppo weighs actions by their probability then"
+            )
         if isinstance(self.algorithm, CardiffPPOConfig) and self.env.truncation == "bootstrap":
             raise ConfigError(
                 "cardiff-ppo standardises its returns and cannot bootstrap: set env.truncation to 'end' or 'ignored'"

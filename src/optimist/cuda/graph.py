@@ -30,7 +30,8 @@ def record(
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
-    with torch.cuda.graph(graph):
+    # Another thread may be collecting meanwhile, and may allocate memory.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         work()
     for tensor, old in zip(tensors, before, strict=True):
         tensor.copy_(old)

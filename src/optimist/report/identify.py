@@ -54,6 +54,8 @@ def identify(config: Mapping[str, Any]) -> Identity:
     if env.get("reward_delay", 1) != 1:
         label += f", rewards every {env['reward_delay']} steps"
     base, changes = name_method(preset, config), changes_from_preset(preset, config)
+    if config.get("policy_lag"):  # no preset has one
+        changes.append(f"policy_lag={config['policy_lag']}")
     for part in ADDED:
         if f"{part}.enabled=False" in changes and f"+{WORDS[part]}" in base:
             base = base.replace(f"+{WORDS[part]}", "")

@@ -60,7 +60,9 @@ METRICS: dict[str, Metric] = {
         "reward", "mean raw return of the evaluation episodes during training, sampled actions"
     ),
     "time/steps_per_second": Metric("steps/s", "environment steps over wall-clock time, last 20 updates"),
-    "time/collect": Metric("s", "stations 1 and 2 of this update: environments and policy"),
+    "time/collect": Metric(
+        "s", "stations 1 and 2 of this update: environments and policy; with `policy_lag`, the wait for them"
+    ),
     "time/update": Metric("s", "stations 3 to 7 of this update: memory to gradient steps"),
 }
 

@@ -19,8 +19,10 @@ from optimist.core.anchor import NoAnchor
 from optimist.cuda.errors import explained
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
 from optimist.errors import NonFiniteLoss
+from optimist.networks.policy import PolicyNetwork
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
+from optimist.rollout.lagged import LaggedCollector
 from optimist.rollout.lanes import LaneCollector
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
@@ -81,8 +83,7 @@ class Trainer:
         """Train to the end of the budget and write the summary."""
         config, started, first = self.config, time.perf_counter(), self.step
         with (
-            closing(self.envs),
-            closing(self.evaluations),
+            closing(self),
             Writers(self.run_dir, config, self.resumed_at) as writers,
             Progress(config, progress, start=self.step, notes=self._notes() + writers.notes) as display,
             _interrupts() as interrupted,
@@ -104,6 +105,12 @@ class Trainer:
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
         self.run_dir.write_summary(summary)
         return summary
+
+    def close(self) -> None:
+        """Let go of environments and evaluations, once nothing uses them."""
+        with closing(self.envs), closing(self.evaluations):
+            if isinstance(self.collector, LaggedCollector):
+                self.collector.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the rest of the run depends on."""
@@ -129,12 +136,17 @@ class Trainer:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
 
-    def _make_collector(self) -> Collector:
+    def _make_collector(self) -> Collector | LaggedCollector:
+        if self.config.policy_lag:
+            return LaggedCollector(self._collector_for, self.policy, self.config.threads)
+        return self._collector_for(self.policy)
+
+    def _collector_for(self, policy: PolicyNetwork) -> Collector:
         """Games that come in lanes are decided lane by lane."""
         config, anchor = self.config, self.algorithm.anchor
         generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
-        basis = (self.envs, config.env, self.policy, config.algorithm.rollout_steps, generator, config.device)
-        evaluated = not isinstance(self.policy, QNetwork) or not isinstance(anchor, NoAnchor)
+        basis = (self.envs, config.env, policy, config.algorithm.rollout_steps, generator, config.device)
+        evaluated = not isinstance(policy, QNetwork) or not isinstance(anchor, NoAnchor)
         if hasattr(self.envs.unwrapped, "lanes"):
             return LaneCollector(*basis, evaluated=evaluated, graphs=uses_graphs(config, anchor))
         return Collector(*basis, evaluated=evaluated)
@@ -151,6 +163,8 @@ class Trainer:
         """Collect → update; what there is to log."""
         begin = time.perf_counter()
         rollout = self.collector.collect(progress=self.update / self.config.total_updates)
+        if isinstance(self.collector, LaggedCollector) and not self._pauses_after_this():
+            self.collector.begin()
         collected = time.perf_counter()
         metrics = self.algorithm.update(rollout)
         self.policy.observe(rollout.obs.flatten(0, 1))
@@ -168,13 +182,21 @@ class Trainer:
         return found
 
     def _save_if_due(self) -> None:
-        every = self.config.checkpoint_every
-        if self.step // every == (self.step - self.config.batch_size) // every:
+        if not self._saves_at(self.step):
             return
         if not self.saves_envs:
             self.collector.restart(self._restart_seed())
             self.algorithm.forget_unfinished()
         self._save()
+
+    def _saves_at(self, step: int) -> bool:
+        every = self.config.checkpoint_every
+        return step // every != (step - self.config.batch_size) // every
+
+    def _pauses_after_this(self) -> bool:
+        """Whether this update is the last, or the last before a checkpoint: no rollout is under way then."""
+        after = self.update + 1
+        return after == self.config.total_updates or self._saves_at(after * self.config.batch_size)
 
     def _save(self) -> None:
         """A checkpoint, unless it would be of no use: a loss may still be finite when the weights no longer are."""
@@ -190,7 +212,8 @@ class Trainer:
 
     def _leave(self, number: int) -> None:
         """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
-        if self.saves_envs:
+        underway = isinstance(self.collector, LaggedCollector) and self.collector.pending is not None
+        if self.saves_envs and not underway:
             self._save()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 

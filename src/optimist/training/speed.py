@@ -67,7 +67,7 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         while time.perf_counter() - begin < seconds:
             lines.append(trainer.one_update())
         elapsed = time.perf_counter() - begin
-        trainer.envs.close()
+        trainer.close()
     figures = {
         "steps_per_second": (trainer.step - first) / elapsed,
         "collect_seconds": sum(line["time/collect"] for line in lines) / len(lines),
