@@ -177,7 +177,7 @@ def _lead(study: Study) -> str:
     if study.problems:
         number = len(study.problems)
         words += (
-            f'<p class="callout">{number} thing{"s" * (number != 1)} could not be used or is not finished: '
+            f'<p class="callout">{number} thing{"s" * (number != 1)} could not be used or {"are" if number != 1 else "is"} not finished: '
             '<a href="#missing">what is missing</a>.</p>'
         )
     return words + tiles(facts)
