@@ -176,8 +176,9 @@ def _lead(study: Study) -> str:
     words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
     if study.problems:
         number = len(study.problems)
+        things, are = ("thing", "is") if number == 1 else ("things", "are")
         words += (
-            f'<p class="callout">{number} thing{"s" * (number != 1)} could not be used or {"are" if number != 1 else "is"} not finished: '
+            f'<p class="callout">{number} {things} could not be used or {are} not finished: '
             '<a href="#missing">what is missing</a>.</p>'
         )
     return words + tiles(facts)
