@@ -1,5 +1,6 @@
 """Sweeps on a real Ray cluster of two nodes: one node dies, the driver is stopped, and the table is the local one."""
 
+import functools
 import json
 import signal
 import subprocess
@@ -84,9 +85,11 @@ def test_a_node_dies_and_the_driver_is_stopped_and_the_table_is_the_local_one(cl
         ("auto", "no Ray cluster on this machine; start one with `ray start --head`"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_one_line(address, words, monkeypatch, tmp_path):
+def test_a_cluster_that_is_not_there_is_one_line(address, words, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))  # whatever cluster this machine has, `auto` does not find it
+    # Whatever cluster this machine has, perhaps that of the test above in another process, `auto` does not find it.
+    monkeypatch.setattr("ray._private.services.find_gcs_addresses", functools.cache(set))
+    monkeypatch.setattr("ray._private.services.find_bootstrap_address", lambda folder: None)
     with pytest.raises(ClusterError) as error:
         connect(address)
     assert words in str(error.value)
