@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.algorithms.dqn import DQN, MarginPolicy
 from optimist.algorithms.flat_adam import FlatAdam
 from optimist.algorithms.rainbow import Rainbow
 from optimist.algorithms.rmsprop import CenteredRMSprop
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.algorithms.dqn import DQN as DQNLearner  # noqa: N811
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.tracking.metrics import undocumented, without_time

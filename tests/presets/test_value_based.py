@@ -1,6 +1,6 @@
 import pytest
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.presets import get_preset
 from optimist.presets.grids import VALUE_BASED_OPR
 

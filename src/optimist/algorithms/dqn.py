@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from optimist.algorithms.base import Learner
-from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.algorithms.flat_adam import FlatAdam
 from optimist.algorithms.rmsprop import CenteredRMSprop
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.core.anchor import Anchor, Policy
 from optimist.errors import NonFiniteLoss
 from optimist.losses.policy import weighted_mean

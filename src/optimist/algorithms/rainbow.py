@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from optimist.algorithms.config import RainbowConfig
 from optimist.algorithms.dqn import DQN, QTerms
+from optimist.algorithms.value_based_config import RainbowConfig
 from optimist.core.anchor import Anchor
 from optimist.losses.distributional import cross_entropy, project
 from optimist.losses.policy import weighted_mean

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import NetworkConfig
 from optimist.errors import ConfigError
 from optimist.networks.encoder import make_encoder

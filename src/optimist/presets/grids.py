@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig, ValueBasedConfig
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig, ValueBasedConfig
 from optimist.anchors.config import SILConfig
 from optimist.config import (
     A2CConfig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from optimist.algorithms.config import DQNConfig, RainbowConfig
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import atari, cage2

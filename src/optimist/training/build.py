@@ -13,11 +13,11 @@ from optimist.algorithms.a2c import A2C
 from optimist.algorithms.acper import ACPER
 from optimist.algorithms.base import Algorithm
 from optimist.algorithms.cardiff import CardiffPPO
-from optimist.algorithms.config import DQNConfig, RainbowConfig
 from optimist.algorithms.dqn import DQN
 from optimist.algorithms.graphed import can_record
 from optimist.algorithms.ppo import PPO
 from optimist.algorithms.rainbow import Rainbow
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
 from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, PPOConfig, RunConfig
