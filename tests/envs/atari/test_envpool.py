@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gymnasium.error import ResetNeeded
 
 from optimist.cli import bench_atari
 from optimist.cli.main import main
@@ -245,7 +247,13 @@ def test_an_interrupted_step_does_not_keep_the_games_from_closing():
     envs = make(num_envs=2)
     envs.reset(seed=0)
     envs.send(np.zeros(2, np.int64))
-    envs.close()
+    emulators = weakref.ref(envs.lanes[0].emulators)
+    for _ in range(2):  # a second time there is nothing to let go of
+        envs.close()
+        assert envs.lanes == []
+        assert emulators() is None  # and with them their threads
+    with pytest.raises(ResetNeeded, match="Breakout has not started"):
+        envs.send(np.zeros(2, np.int64))
 
 
 def test_a_run_says_what_differs_and_resumes_exactly(tmp_path, monkeypatch, capfd):
