@@ -58,7 +58,9 @@ def test_a_rollout_begun_before_a_change_is_that_of_the_policy_before_it():
     lagged, plain = LaggedCollector(collector_for, policy), make()[1](copy.deepcopy(policy))
     lagged.restart(5), plain.restart(5)
     assert_same(lagged.collect(0.25), plain.collect(0.25))
+    assert not lagged.underway
     lagged.begin()
+    assert lagged.underway
     change(policy)
     older = lagged.collect(0.5)
     assert_same(older, plain.collect(0.5))  # actions, log π_old, V
@@ -113,7 +115,7 @@ def test_what_goes_wrong_in_a_rollout_is_raised_where_it_is_asked_for():
     lagged.begin()
     with pytest.raises(ArithmeticError, match="no action today"):
         lagged.collect()
-    assert lagged.pending is None
+    assert not lagged.underway
     lagged.close()
 
 
@@ -125,3 +127,16 @@ def test_closing_waits_until_the_environments_are_no_longer_in_use():
     pending = lagged.pending
     lagged.close()
     assert pending.done()
+    assert not lagged.underway
+
+
+def test_to_a_plain_collector_beginning_and_closing_mean_nothing():
+    policy, collector_for = make()
+    told, untold = collector_for(policy), make()[1](policy)
+    told.restart(5), untold.restart(5)
+    told.begin()
+    change(policy)
+    assert not told.underway
+    assert_same(told.collect(), untold.collect())  # of the policy as it is now
+    told.close()
+    assert_same(told.collect(), untold.collect())  # the environments are still open

@@ -71,6 +71,17 @@ class Collector:
         self.returns[:], self.lengths[:] = 0.0, 0
         self._read_groups(infos)
 
+    @property
+    def underway(self) -> bool:
+        """Whether a rollout is being collected between two calls of `collect`: never, it is done when asked for."""
+        return False
+
+    def begin(self) -> None:
+        """The learner is about to learn from the last rollout: a collector that works beside it begins the next."""
+
+    def close(self) -> None:
+        """No more rollouts: what works beside the learner ends. The environments are their maker's to close."""
+
     def collect(self, progress: float = 0.0) -> Rollout:
         """T steps of every environment under the current policy."""
         self.finished = []

@@ -35,21 +35,26 @@ class LaggedCollector:
         on_gpu = self.collector.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.collector.device) if on_gpu else None  # type: ignore[no-untyped-call]
 
+    @property
+    def underway(self) -> bool:
+        """Whether a rollout was begun that nobody has taken yet."""
+        return self.pending is not None
+
     def restart(self, seed: int) -> None:
         """Begin new episodes everywhere; those in play count for nothing."""
-        assert self.pending is None
+        assert not self.underway
         self.collector.restart(seed)
 
     def begin(self) -> None:
         """Start to collect with the policy as it is now. The next `collect` hands the rollout over."""
-        assert self.pending is None
+        assert not self.underway
         self.acting.load_state_dict(self.policy.state_dict())
         self._settle()
         self.pending = self.thread.submit(self._collect)
 
     def collect(self, progress: float = 0.0) -> Rollout:
         """The rollout that was begun before the last update; without one, a rollout of the policy as it is now."""
-        if self.pending is None:
+        if not self.underway:
             self.begin()
         assert self.pending is not None
         try:
@@ -68,12 +73,12 @@ class LaggedCollector:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the episodes in play stand; between two rollouts only."""
-        assert self.pending is None
+        assert not self.underway
         return self.collector.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
-        assert self.pending is None
+        assert not self.underway
         self.collector.load_state_dict(state)
 
     def _collect(self) -> tuple[Rollout, list[EpisodeRecord]]:

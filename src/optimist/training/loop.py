@@ -109,8 +109,7 @@ class Trainer:
     def close(self) -> None:
         """Let go of environments and evaluations, once nothing uses them."""
         with closing(self.envs), closing(self.evaluations):
-            if isinstance(self.collector, LaggedCollector):
-                self.collector.close()
+            self.collector.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the rest of the run depends on."""
@@ -163,7 +162,7 @@ class Trainer:
         """Collect → update; what there is to log."""
         begin = time.perf_counter()
         rollout = self.collector.collect(progress=self.update / self.config.total_updates)
-        if isinstance(self.collector, LaggedCollector) and not self._pauses_after_this():
+        if not self._pauses_after_this():
             self.collector.begin()
         collected = time.perf_counter()
         metrics = self.algorithm.update(rollout)
@@ -212,8 +211,7 @@ class Trainer:
 
     def _leave(self, number: int) -> None:
         """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
-        underway = isinstance(self.collector, LaggedCollector) and self.collector.pending is not None
-        if self.saves_envs and not underway:
+        if self.saves_envs and not self.collector.underway:
             self._save()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
