@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from optimist.core.anchor import Anchor, OptimizerStep, Policy
+from optimist.core.anchor import Anchor, OptimizerStep
 from optimist.core.batch import Batch
 from optimist.core.episode import Steps
 from optimist.core.memory import GoodRows
+from optimist.core.policy import Policy
 from optimist.errors import ConfigError
 
 

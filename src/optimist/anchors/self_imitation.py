@@ -11,10 +11,11 @@ from optimist.anchors.config import SILConfig
 from optimist.anchors.lower_bound import SelfImitationTerms, self_imitation
 from optimist.anchors.past_steps import PastSteps
 from optimist.core.advantages import discounted_returns
-from optimist.core.anchor import OptimizerStep, Policy
+from optimist.core.anchor import OptimizerStep
 from optimist.core.batch import Batch
 from optimist.core.episode import Episode, EpisodeBuilder, Steps
 from optimist.core.memory import GoodRows
+from optimist.core.policy import Policy
 from optimist.errors import ConfigError
 
 

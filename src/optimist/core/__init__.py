@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optimist.core.advantages import discounted_returns, gae
-    from optimist.core.anchor import Anchor, NoAnchor, Policy
+    from optimist.core.anchor import Anchor, NoAnchor
     from optimist.core.batch import Batch
     from optimist.core.cloning import bc_loss
     from optimist.core.config import OPRConfig
     from optimist.core.episode import Episode, EpisodeBuilder, Steps
     from optimist.core.memory import GoodEpisodeMemory, GoodRows
+    from optimist.core.policy import Policy
     from optimist.core.regularizer import OptimisticRegularizer
     from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
     from optimist.core.threshold import ReturnWindow
 
 _HOME = {
     "advantages": ["discounted_returns", "gae"],
-    "anchor": ["Anchor", "NoAnchor", "Policy"],
+    "anchor": ["Anchor", "NoAnchor"],
     "batch": ["Batch"],
     "cloning": ["bc_loss"],
     "config": ["OPRConfig"],
     "episode": ["Episode", "EpisodeBuilder", "Steps"],
     "memory": ["GoodEpisodeMemory", "GoodRows"],
+    "policy": ["Policy"],
     "regularizer": ["OptimisticRegularizer"],
     "shaping": ["bound_log_ratio", "log_ratio", "shape_rewards"],
     "threshold": ["ReturnWindow"],

@@ -11,19 +11,10 @@ from torch import Tensor
 from optimist.core.batch import Batch
 from optimist.core.episode import Steps
 from optimist.core.memory import GoodRows
+from optimist.core.policy import Policy as Policy
 
 OptimizerStep = Callable[[Tensor], None]
 """Takes one optimiser step on a loss."""
-
-
-class Policy(Protocol):
-    """The little an anchor asks of a policy; cloned and snapshot references also copy it, as a `torch.nn.Module`."""
-
-    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
-        """log π_θ(a|s), [B]."""
-
-    def value(self, obs: Tensor) -> Tensor:
-        """V(s), [B]."""
 
 
 @runtime_checkable

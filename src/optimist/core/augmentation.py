@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from optimist.core.advantages import gae
-from optimist.core.anchor import Policy
 from optimist.core.batch import Batch
 from optimist.core.config import OPRConfig
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
+from optimist.core.policy import Policy
 from optimist.core.reference import Reference
 from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
 

@@ -11,20 +11,8 @@ import torch
 from torch import Tensor
 
 from optimist.core.memory import GoodRows
+from optimist.core.policy import Evaluator
 from optimist.core.shapes import require_same_shape
-
-
-class Evaluator(Protocol):
-    """A policy that says everything about given rows at once."""
-
-    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""
-
-    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
-        """log π_θ(a|s), [B]."""
-
-    def value(self, obs: Tensor) -> Tensor:
-        """V(s), [B]."""
 
 
 class Joiner(Protocol):

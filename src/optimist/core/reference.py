@@ -8,10 +8,10 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from optimist.core.anchor import Policy
 from optimist.core.cloning import bc_loss
 from optimist.core.config import OPRConfig
 from optimist.core.memory import GoodEpisodeMemory
+from optimist.core.policy import Policy
 from optimist.errors import ConfigError
 
 

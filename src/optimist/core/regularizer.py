@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from optimist.core.admission import is_good
-from optimist.core.anchor import OptimizerStep, Policy
+from optimist.core.anchor import OptimizerStep
 from optimist.core.augmentation import GoodJoiner, replayed_batch
 from optimist.core.batch import Batch
 from optimist.core.cloning import advantage_weights, bc_loss
 from optimist.core.config import OPRConfig
 from optimist.core.episode import EpisodeBuilder, Steps
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
+from optimist.core.policy import Policy
 from optimist.core.reference import make_reference
 from optimist.core.retention import make_retention
 from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
