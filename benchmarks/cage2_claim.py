@@ -13,14 +13,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from resumable import Runs
 
 from optimist.report.means import difference_interval, mean_interval
 
@@ -49,10 +50,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
-    raw = args.out / "runs.jsonl"
-    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
-    done = {tuple(row[key] for key in KEY) for row in rows}
     jobs = [
         (method, red, rules, seed, args.total_steps)
         for seed in range(args.first_seed, args.first_seed + args.seeds)
@@ -60,28 +57,18 @@ def main(argv: list[str] | None = None) -> None:
         for red in args.reds
         for method in args.methods
     ]
-    todo = [job for job in jobs if job not in done]
+    runs = Runs(args.out / "runs.jsonl", KEY, sort_names=False)
+    todo = runs.missing(jobs)
     started = time.perf_counter()
     if todo:
         compile_rules()
-    with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool, raw.open("a") as file:
-        futures = [pool.submit(run_one, *job, args.episodes, args.device) for job in todo]
-        for number, future in enumerate(as_completed(futures), 1):
-            row = future.result()
-            rows.append(row)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            what = " ".join(str(row[key]) for key in KEY[:4])
-            print(
-                f"{number}/{len(todo)} {what}: argmax {row['argmax']['mean']:.2f}, {row['seconds']:.0f} s", flush=True
-            )
+    runs.add(partial(run_one, episodes=args.episodes, device=args.device), todo, args.jobs)
     order = {job: place for place, job in enumerate(jobs)}
-    rows.sort(key=lambda row: order.get(tuple(row[key] for key in KEY), len(jobs)))
-    raw.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    table = render([row for row in rows if tuple(row[key] for key in KEY) in order], args)
+    rows = runs.sort(lambda row: order.get(runs.job_of(row), len(jobs)))
+    table = render([row for row in rows if runs.job_of(row) in order], args)
     (args.out / "table.md").write_text(table)
     draw(rows, args.out)
-    print(f"{table}\n{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {raw}")
+    print(f"{table}\n{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {runs.file}")
 
 
 def compile_rules() -> None:

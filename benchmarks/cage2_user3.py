@@ -6,19 +6,18 @@ Under `competition` a Restore breaks User3's mail server for the attacker. Resto
 User3 becomes a target that fails most of the time, is tried again and again, and shields the rest; it costs 1 and pays
 about 2.5 over 100 steps. The sign of it is a User3 that is still attacked in the second half of the game: otherwise
 Meander has it by then and does not come back. A run has found the mode once more than half of its training games show
-that sign, and keeps it if its last ones do.
+that sign, and keeps it if its last ones do. Runs that stand in runs.jsonl are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from resumable import Runs
 
 METHODS = ("ppo", "opr", "opr-paper")
 HALF = 50
@@ -121,22 +120,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results/cage2/user3"))
     a = parser.parse_args()
-    a.out.mkdir(parents=True, exist_ok=True)
     seeds = range(a.first_seed, a.first_seed + a.seeds)
     jobs = [(m, mask == "yes", g, s, a.steps) for s in seeds for g in a.gammas for mask in a.masks for m in a.methods]
-    with (
-        ProcessPoolExecutor(a.workers, mp_context=get_context("spawn")) as pool,
-        (a.out / "runs.jsonl").open("a") as file,
-    ):
-        for run in pool.map(train, *zip(*jobs, strict=True)):
-            file.write(json.dumps(run) + "\n")
-            file.flush()
-            print(
-                run["method"], run["mask"], run["gamma"], run["seed"], found_at(run), run["returns"][-1], run["seconds"]
-            )
-    runs = [json.loads(line) for line in (a.out / "runs.jsonl").read_text().splitlines()]
-    (a.out / "table.md").write_text(table(runs) + "\n")
-    print(table(runs))
+    runs = Runs(a.out / "runs.jsonl", ("method", "mask", "gamma", "seed", "steps"), sort_names=False)
+    runs.add(train, runs.missing(jobs), a.workers)
+    (a.out / "table.md").write_text(table(runs.rows) + "\n")
+    print(table(runs.rows))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from resumable import Runs
 
 from optimist.report.proportions import fisher_lower, wilson_interval
 
@@ -38,26 +39,17 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     args = parse_arguments()
-    args.out.mkdir(parents=True, exist_ok=True)
-    raw = args.out / "runs.jsonl"
-    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
-    done = {(row["method"], row["seed"]) for row in rows}
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    todo = [(method, seed) for seed in seeds for method in args.methods if (method, seed) not in done]
+    runs = Runs(args.out / "runs.jsonl", ("method", "seed"))
+    todo = runs.missing((method, seed) for seed in seeds for method in args.methods)
     started = time.perf_counter()
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, mp_context=spawn) as pool, raw.open("a") as file:
-        futures = [pool.submit(run_one, args.task, args.size, args.total_steps, *job) for job in todo]
-        for future in as_completed(futures):
-            rows.append(future.result())
-            file.write(json.dumps(rows[-1], sort_keys=True) + "\n")
-            file.flush()
-    rows.sort(key=lambda row: (args.methods.index(row["method"]) if row["method"] in args.methods else 99, row["seed"]))
-    raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    runs.add(partial(run_one, args.task, args.size, args.total_steps), todo, args.jobs)
+    order = {method: place for place, method in enumerate(args.methods)}
+    rows = runs.sort(lambda row: (order.get(row["method"], 99), row["seed"]))
     table = render(rows, args)
     (args.out / "table.md").write_text(table)
     print(table)
-    print(f"{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {raw}")
+    print(f"{len(todo)} runs in {time.perf_counter() - started:.0f} s; raw data: {runs.file}")
 
 
 def run_one(task: str, size: int, total_steps: int, method: str, seed: int) -> dict[str, Any]:

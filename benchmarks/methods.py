@@ -10,15 +10,13 @@ stand there with the same number of steps are not run again, so an interrupted b
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from conversion import run_one
+from resumable import Runs
 
 from optimist.presets import all_presets
 from optimist.report.proportions import wilson_interval
@@ -37,23 +35,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
-    raw = args.out / "runs.jsonl"
-    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
-    done = {(row["task"], row["method"], row["seed"], row["budget"]) for row in rows}
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     jobs = [(task, method, seed, args.total_steps) for seed in seeds for task in args.tasks for method in args.presets]
-    todo = [job for job in jobs if job not in done]
-    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool, raw.open("a") as file:
-        futures = [pool.submit(timed_run, *job) for job in todo]
-        for number, future in enumerate(as_completed(futures), 1):
-            rows.append(future.result())
-            file.write(json.dumps(rows[-1], sort_keys=True) + "\n")
-            file.flush()
-            print(f"{number}/{len(todo)}", json.dumps(rows[-1]), file=sys.stderr)
+    runs = Runs(args.out / "runs.jsonl", ("task", "method", "seed", "budget"))
+    runs.add(timed_run, runs.missing(jobs), args.jobs)
     order = {method: place for place, method in enumerate(args.presets)}
-    rows.sort(key=lambda row: (row["task"], row["budget"], order.get(row["method"], 99), row["method"], row["seed"]))
-    raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    rows = runs.sort(lambda row: (row["task"], row["budget"], order.get(row["method"], 99), row["method"], row["seed"]))
     table = render(rows)
     (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
     print(table)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import multiprocessing
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from classic import half_width
+from resumable import Runs
 
 METHODS = ["ppo", "ppo-opr", "ppo-sil"]
 CURVE_POINTS = 100
@@ -35,28 +33,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
-    raw = args.out / "runs.jsonl"
-    rows = [json.loads(line) for line in raw.read_text().splitlines()] if raw.exists() else []
-    done = {(row["env"], row["method"], row["delay"], row["seed"], row["budget"]) for row in rows}
-    seeds = range(args.first_seed, args.first_seed + args.seeds)
     jobs = [
         (env, method, args.delay, seed, args.total_steps)
-        for seed in seeds
+        for seed in range(args.first_seed, args.first_seed + args.seeds)
         for env in args.envs
         for method in args.presets
     ]
-    todo = [job for job in jobs if job not in done]
-    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool, raw.open("a") as file:
-        futures = [pool.submit(run_one, *job) for job in todo]
-        for number, future in enumerate(as_completed(futures), 1):
-            rows.append(future.result())
-            file.write(json.dumps(rows[-1], sort_keys=True) + "\n")
-            file.flush()
-            shown = {name: value for name, value in rows[-1].items() if name != "curve"}
-            print(f"{number}/{len(todo)}", json.dumps(shown), file=sys.stderr)
-    rows.sort(key=lambda row: (row["env"], row["delay"], row["budget"], row["method"], row["seed"]))
-    raw.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    runs = Runs(args.out / "runs.jsonl", ("env", "method", "delay", "seed", "budget"))
+    runs.add(run_one, runs.missing(jobs), args.jobs)
+    rows = runs.sort(lambda row: (row["env"], row["delay"], row["budget"], row["method"], row["seed"]))
     table = render(rows)
     (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
     print(table)

@@ -1,19 +1,15 @@
 """The claim benchmark at a size that shows that it works, not what it finds."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from optimist.errors import UnknownName
+from tests.benchmarks.scripts import FOLDER, load
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "cage2_claim.py"
-spec = importlib.util.spec_from_file_location("cage2_claim", SCRIPT)
-claim = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(claim)
+claim = load("cage2_claim")
 
 STEPS = 2 * 19_980
 
@@ -45,7 +41,7 @@ def test_an_unknown_method_or_setting_gets_a_suggestion(method):
 
 
 def run_script(*arguments):
-    command = [sys.executable, str(SCRIPT), *arguments]
+    command = [sys.executable, str(FOLDER / "cage2_claim.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 

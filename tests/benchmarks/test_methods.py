@@ -1,23 +1,12 @@
 """The benchmarks of all methods and of delayed MuJoCo, at a size that shows that they work, not what they find."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-def load(name, monkeypatch):
-    """A script as a module; scripts import each other by their bare names."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.benchmarks.scripts import FOLDER, load
 
 
 def test_runs_that_stand_in_the_file_are_not_run_again(tmp_path):
@@ -33,8 +22,8 @@ def test_runs_that_stand_in_the_file_are_not_run_again(tmp_path):
     assert "| acper | " in (tmp_path / "table.md").read_text()
 
 
-def test_the_table_counts_by_hand(monkeypatch):
-    methods = load("methods", monkeypatch)
+def test_the_table_counts_by_hand():
+    methods = load("methods")
     rows = [
         {"task": "deepsea", "method": "a2c", "seed": seed, "budget": 10, "goal_seen": seed > 0, "solved": seed > 2,
          "seconds": 2.0}
@@ -44,14 +33,14 @@ def test_the_table_counts_by_hand(monkeypatch):
     assert line.startswith("| a2c | 3/4 | 0.30 – 0.95 | 1/4 | 0.05 – 0.70 | 0.33 | 0.06 – 0.79 | 2 |")
 
 
-def test_both_grids_share_the_methods_of_the_paper(monkeypatch):
-    shared = load("methods", monkeypatch).shared_presets()
+def test_both_grids_share_the_methods_of_the_paper():
+    shared = load("methods").shared_presets()
     assert {"ppo", "opr", "a2c", "a2c-opr", "ppo-sil", "a2c-sil", "acper", "acper-opr"} <= set(shared)
 
 
-def test_a_delayed_mujoco_run_is_a_row_with_its_curve(monkeypatch):
+def test_a_delayed_mujoco_run_is_a_row_with_its_curve():
     pytest.importorskip("mujoco")
-    mujoco = load("mujoco_delayed", monkeypatch)
+    mujoco = load("mujoco_delayed")
     row = mujoco.run_one("Hopper-v5", "ppo-sil", 20, 0, 4096)
     assert (row["env"], row["method"], row["delay"], row["steps"]) == ("Hopper-v5", "ppo-sil", 20, 4096)
     assert [step for step, _ in row["curve"]] == [2048, 4096]
