@@ -130,7 +130,8 @@ class RunConfig:
     matmul_precision: Literal["highest", "high"] = "highest"
     """Matrix products in full float32, or with TF32 where the device has it (CUDA: several times faster)."""
     graphs: Literal["auto", "off"] = "auto"
-    """`auto`: on CUDA, PPO acts and learns by CUDA graphs; `off`: kernel by kernel, the reference, and much slower."""
+    """`auto`: on CUDA, PPO, DQN and Rainbow act and learn by CUDA graphs; `off`: kernel by kernel, the reference, and
+    much slower."""
     policy_lag: int = 0
     """Updates by which the policy that acts is older than the one that learns from it. 0: collecting and learning take
     turns; 1: the next rollout is collected during an update, by the policy as it was before it (PPO only). The rollout

@@ -171,7 +171,7 @@ def test_priorities_are_the_rows_losses():
         obs = torch.randn(4, 2, 2, generator=torch.Generator().manual_seed(seed))
         rollout = make_rollout(obs, torch.ones(4, 2), torch.zeros(4, 2, dtype=torch.bool))
         learner.replay.add(rollout, rollout.rewards)
-    (rows,) = learner.minibatches(0.0)
+    (rows,) = learner.minibatches()
     terms = learner.learn(rows)
     expected = (terms.row_losses.double() + 1e-6).sqrt()
     assert torch.allclose(learner.replay.tree.weights[rows.positions], expected)

@@ -50,6 +50,7 @@ def lines(path):
 
 @pytest.mark.parametrize("opr", [PLAIN, ATARI.opr, LITERAL], ids=["ppo", "opr", "literal"])
 def test_graphed_and_eager_runs_agree(tmp_path, opr):
+    """Closely for three updates of six gradient steps; later the last bits of a sum may have changed a drawn action."""
     config = dataclasses.replace(ATARI, opr=opr, total_steps=960, deterministic=False)
     found = {}
     for graphs in ("auto", "off"):
@@ -58,9 +59,10 @@ def test_graphed_and_eager_runs_agree(tmp_path, opr):
     assert len(found["auto"]) == len(found["off"]) == 10
     for graphed, eager in zip(found["auto"], found["off"], strict=True):
         assert set(graphed) == set(eager)
+    for graphed, eager in zip(found["auto"][:3], found["off"][:3], strict=True):
         for name, value in eager.items():
             assert graphed[name] == pytest.approx(value, rel=2e-2, abs=2e-3, nan_ok=True), (name, eager["step"])
-    assert any(line.get("opr/memory_episodes", 0) > 0 for line in found["auto"]) == opr.enabled
+    assert any(line.get("opr/memory_episodes", 0) > 0 for line in found["auto"][:2]) == opr.enabled
 
 
 def test_a_graphed_step_is_the_eager_step(tmp_path):

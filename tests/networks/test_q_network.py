@@ -102,6 +102,16 @@ def test_epsilon_is_the_share_of_random_actions(epsilon):
     assert torch.allclose(share, expected, atol=0.01)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_an_epsilon_that_only_the_device_knows_does_the_same(epsilon):
+    network = make(DQNConfig())
+    network.epsilon = epsilon
+    obs = observations(rows=7).repeat(300, 1)
+    expected = network.act(obs, torch.Generator().manual_seed(0))
+    assert network.act_by(network._epsilon, obs, torch.Generator().manual_seed(0)).equal(expected)
+    assert "_epsilon" not in network.state_dict()
+
+
 def test_one_environment_alone_explores_as_often():
     network = make(DQNConfig())
     network.epsilon = 0.5

@@ -166,3 +166,18 @@ def test_a_saved_replay_goes_on_as_if_nothing_had_happened(stop):
     ours, theirs = all_ready(restored), all_ready(whole)
     for name in ("obs", "actions", "returns", "next_obs", "discounts"):
         assert getattr(ours, name).equal(getattr(theirs, name)), name
+
+
+@pytest.mark.parametrize(("num_rollouts", "ready"), [(1, 18), (2, 38), (9, 42)])
+def test_a_draw_on_a_device_reaches_the_same_steps(num_rollouts, ready):
+    """By shares of a number that it reads where it lies, also after the ring has gone round."""
+    replay = Replay(44)
+    for seed in range(num_rollouts):
+        rollout = make_rollout(**random_stream(seed, 10, 2))
+        replay.add(rollout, rollout.rewards)
+    assert replay.num_ready == ready
+    every = (torch.arange(ready, dtype=torch.float64) + 0.5) / ready
+    expected = (torch.arange(ready) + replay._first * replay.num_envs) % replay.size
+    assert replay.positions_of(every).equal(expected)
+    last = torch.tensor([1.0 - 2.0**-53], dtype=torch.float64)
+    assert replay.positions_of(last).equal(expected[-1:])

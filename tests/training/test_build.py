@@ -8,13 +8,14 @@ import torch
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.ppo import PPO
+from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import A2CConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError
-from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch
+from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
 
 CONFIG = RunConfig(env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
 
@@ -78,3 +79,14 @@ def test_threads_are_the_configs():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_who_acts_and_learns_by_graphs():
+    def asks(algorithm, **changes):
+        return uses_graphs(RunConfig(algorithm=algorithm, **({"device": "cuda"} | changes)), NoAnchor())
+
+    assert all(asks(algorithm) for algorithm in (PPOConfig(), DQNConfig(), RainbowConfig()))
+    assert not any(asks(algorithm) for algorithm in (A2CConfig(), PPOConfig(target_kl=0.1)))
+    assert not asks(DQNConfig(replay_device="cpu"))
+    assert not asks(DQNConfig(), graphs="off")
+    assert not asks(DQNConfig(), device="cpu")

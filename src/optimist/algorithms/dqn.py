@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,9 +13,13 @@ from torch import Tensor
 
 from optimist.algorithms.base import Learner
 from optimist.algorithms.flat_adam import FlatAdam
+from optimist.algorithms.graphed import take_rate_along
+from optimist.algorithms.graphed_replay import GraphedReplay
+from optimist.algorithms.q_terms import QTerms
 from optimist.algorithms.rmsprop import CenteredRMSprop
 from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.core.anchor import Anchor, Policy
+from optimist.core.memory import GoodRows
 from optimist.errors import NonFiniteLoss
 from optimist.losses.policy import weighted_mean
 from optimist.losses.q_learning import large_margin, td_gradients, td_losses, td_target
@@ -26,22 +30,7 @@ from optimist.replay.buffer import Replay, Transitions
 from optimist.rollout.batch import Rollout
 
 DRAWN_TOGETHER = 8
-"""Minibatches that are drawn from the replay in one go."""
-
-
-@dataclass(frozen=True)
-class QTerms:
-    """The terms of one loss, coefficients included, so that they add up."""
-
-    td: Tensor
-    anchor: Tensor
-    mean_q: Tensor  # not part of the sum
-    row_losses: Tensor  # [B] not part of the sum
-
-    @property
-    def total(self) -> Tensor:
-        """L_total."""
-        return self.td + self.anchor
+"""Minibatches that are drawn in one go from a replay in the computer's own memory."""
 
 
 class DQN(Learner):
@@ -57,7 +46,9 @@ class DQN(Learner):
         *,
         seed: int = 0,
         frame_stack: int = 1,
+        graphs: bool = False,
     ) -> None:
+        """`graphs`: draw, learn and set priorities as CUDA graphs; the replay lies with the learner then."""
         super().__init__(policy, config, anchor, seed)
         self.config: DQNConfig | RainbowConfig = config
         device = self.flat.device
@@ -65,7 +56,8 @@ class DQN(Learner):
         self.target = copy.deepcopy(policy).requires_grad_(False)
         self.target_flat = flatten_parameters(self.target).requires_grad_(False)
         self.replay = self.make_replay(frame_stack, device if config.replay_device == "learner" else "cpu")
-        self.optimizer = self._make_optimizer()
+        self.optimizer = self._make_optimizer(graphs)
+        self.graphed = GraphedReplay(self) if graphs else None
         self.gradient = MLPGradient(policy) if MLPGradient.fits(policy) else None
         self.steps = self.gradient_steps = 0
         self.cloned: Policy = MarginPolicy(policy, config.cloning_margin) if config.cloning == "margin" else policy
@@ -79,7 +71,7 @@ class DQN(Learner):
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Learn from replayed steps: memory → shaping → replay → targets → loss → step."""
         cfg = self.config
-        self.set_learning_rate(rollout.progress)
+        self.set_progress(rollout.progress)
 
         self.anchor.observe(rollout)  # E enters M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
@@ -88,9 +80,13 @@ class DQN(Learner):
 
         terms: list[QTerms] = []
         if self.steps >= cfg.learning_starts and self.replay.num_ready:
-            terms = [self.learn(batch) for batch in self.minibatches(rollout.progress)]
+            terms = self.gradient_phase()
             self.anchor.after_update(self.cloned, self.step_alone)  # e.g. a BC phase now and then
         return self.metrics(terms) | self.anchor.metrics()
+
+    def set_progress(self, progress: float) -> None:
+        """What changes over the run."""
+        self.set_learning_rate(progress)
 
     def count_steps(self, number: int) -> None:
         """So many more environment steps: ε falls, and the target network may be due."""
@@ -100,29 +96,51 @@ class DQN(Learner):
         if cfg.target_unit == "steps" and self.steps // cfg.target_interval > before // cfg.target_interval:
             self.target_flat.data.copy_(self.flat.data)
 
-    def minibatches(self, progress: float) -> Iterator[Transitions]:
-        """One for each gradient step, all replayed steps alike; several are drawn at once."""
+    def gradient_phase(self) -> list[QTerms]:
+        """The gradient steps of an update."""
+        if self.graphed is None:
+            return [self.learn(batch) for batch in self.minibatches()]
+        terms = []
+        for _ in range(self.config.gradient_steps):
+            terms.append(self.graphed.take())
+            self.count_gradient_step()
+        return terms
+
+    def draw(self) -> Transitions:
+        """One minibatch, all replayed steps alike."""
+        return self.replay.sample(self.config.minibatch_size, self.generator)
+
+    def minibatches(self) -> Iterator[Transitions]:
+        """One for each gradient step; where that is cheaper, several are drawn at once."""
         size, left = self.config.minibatch_size, self.config.gradient_steps
         while left:
-            together = min(left, DRAWN_TOGETHER)
+            together = min(left, DRAWN_TOGETHER) if self.replay.device.type == "cpu" else 1
             yield from self.replay.sample(together * size, self.generator).split(size)
             left -= together
 
     def learn(self, batch: Transitions) -> QTerms:
         """One gradient step."""
-        batch = to_device(batch, self.flat.device)
+        terms = self.improve(to_device(batch, self.flat.device))
+        self.count_gradient_step()
+        return terms
+
+    def improve(self, batch: Transitions, good: GoodRows | None = None) -> QTerms:
+        """One step down the gradient; what it does can be recorded, if the anchor need not draw rows itself."""
         if self.gradient is not None:
-            terms = self.differentiated(batch, self.gradient)
+            terms = self.differentiated(batch, self.gradient, good)
             self.descend()
         else:
-            terms = self.losses(batch)
+            terms = self.losses(batch, good)
             self.step(terms.total)
+        return terms
+
+    def count_gradient_step(self) -> None:
+        """One more: the target network may be due."""
         self.gradient_steps += 1
         if self.config.target_unit == "gradient_steps" and self.gradient_steps % self.config.target_interval == 0:
             self.target_flat.data.copy_(self.flat.data)
-        return terms
 
-    def losses(self, batch: Transitions) -> QTerms:
+    def losses(self, batch: Transitions, good: GoodRows | None = None) -> QTerms:
         """L_total = E[w L(y − Q(s, a))] + λ_BC L_BC, with y = R + γᵐ max Q_target(s′, ·)."""
         noise = self.policy.draw_noise(self.generator)
         q = self.policy.forward(batch.obs, noise)
@@ -130,12 +148,12 @@ class DQN(Learner):
         row_losses = td_losses(values, self.targets(batch), self.config.loss)
         return QTerms(
             td=weighted_mean(row_losses, batch.weights),
-            anchor=self.anchor.loss(self.cloned),  # λ_BC included; rows of M, drawn there
+            anchor=self.anchor.loss(self.cloned, good),  # λ_BC included; rows of M are drawn there if none are given
             mean_q=values.detach().mean(),
             row_losses=row_losses.detach(),
         )
 
-    def differentiated(self, batch: Transitions, gradient: MLPGradient) -> QTerms:
+    def differentiated(self, batch: Transitions, gradient: MLPGradient, good: GoodRows | None = None) -> QTerms:
         """The same terms, with the gradient of their sum already in its place: no graph is made for the TD error."""
         cfg, index = self.config, batch.actions.unsqueeze(-1)
         with torch.no_grad():
@@ -146,7 +164,7 @@ class DQN(Learner):
             if batch.weights is not None:
                 slopes = slopes * batch.weights
             gradient.backward(torch.zeros_like(q).scatter_(-1, index, slopes.unsqueeze(-1)))
-        anchor = self.anchor.loss(self.cloned)
+        anchor = self.anchor.loss(self.cloned, good)
         if anchor.requires_grad:
             torch.autograd.backward(anchor)  # on top of what is there
         return QTerms(
@@ -206,11 +224,19 @@ class DQN(Learner):
         self.policy.epsilon = self.config.epsilon(self.steps)
         if state["replay"] is not None:
             self.replay.load_state_dict(state["replay"])
+        if self.graphed is not None:
+            take_rate_along(self)
+            self.graphed.forget()
 
-    def _make_optimizer(self) -> torch.optim.Optimizer:
+    def _make_optimizer(self, graphs: bool) -> torch.optim.Optimizer:
         cfg = self.config
+        rate = torch.tensor(cfg.learning_rate, device=self.flat.device) if graphs else cfg.learning_rate
         if cfg.optimizer == "rmsprop":
-            return CenteredRMSprop([self.flat], lr=cfg.learning_rate, alpha=cfg.rmsprop_alpha, eps=cfg.rmsprop_eps)
+            return CenteredRMSprop([self.flat], lr=rate, alpha=cfg.rmsprop_alpha, eps=cfg.rmsprop_eps)
+        if graphs:  # counts its steps on the device
+            return torch.optim.Adam(
+                [self.flat], lr=rate, betas=cfg.adam_betas, eps=cfg.adam_eps, fused=True, capturable=True
+            )
         return FlatAdam([self.flat], lr=cfg.learning_rate, betas=cfg.adam_betas, eps=cfg.adam_eps)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from optimist.algorithms.base import LossTerms
+from optimist.algorithms.base import Learner, LossTerms
+from optimist.algorithms.rmsprop import CenteredRMSprop
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.batch import Batch
 from optimist.core.regularizer import OptimisticRegularizer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def can_record(anchor: Anchor) -> bool:
-    """Whether the anchor's loss can be part of a graph: it draws nothing and asks the device for no number."""
+    """Whether the anchor's loss on given rows can be part of a graph: it draws nothing, and asks for no number."""
     return isinstance(anchor, NoAnchor | OptimisticRegularizer)
 
 
@@ -50,7 +51,7 @@ class _GraphedStep:
         self.rows = _copy_of(example)
         self.tensors = list(_tensors(self.rows).values())
         self.numbers = torch.zeros(len(fields(LossTerms)), device=learner.flat.device)
-        self.graph = record(self._work, kept=[*_moments(learner), *_touched_by(learner.anchor)])
+        self.graph = record(self._work, kept=[*moments_of(learner), *touched_by(learner.anchor)])
 
     def take(self, minibatch: Batch) -> LossTerms:
         torch._foreach_copy_(self.tensors, list(_tensors(minibatch).values()))
@@ -81,16 +82,24 @@ def _copy_of(batch: Batch) -> Batch:
     return replace(batch, **copies, good=good, joiner=None)
 
 
-def _moments(learner: PPO) -> list[Tensor]:
-    """Weights and Adam's moments, which have to be there before a step is recorded."""
-    state = learner.optimizer.state[learner.flat]
-    if not state:
-        state["step"] = torch.zeros((), device=learner.flat.device)
-        state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(learner.flat.data) for _ in range(2))
-    return [learner.flat.data, state["step"], state["exp_avg"], state["exp_avg_sq"]]
+def moments_of(learner: Learner) -> list[Tensor]:
+    """Weights and the optimiser's moments, which have to be there before a step is recorded."""
+    flat, state = learner.flat.data, learner.optimizer.state[learner.flat]
+    if not state and isinstance(learner.optimizer, CenteredRMSprop):
+        state.update(CenteredRMSprop.fresh_state(flat))
+    elif not state:  # Adam's
+        state["step"] = torch.zeros((), device=flat.device)
+        state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(flat), torch.zeros_like(flat)
+    return [flat, *state.values()]
 
 
-def _touched_by(anchor: Anchor) -> list[Tensor]:
+def take_rate_along(learner: Learner) -> None:
+    """After a load: the learning rate back to where recorded steps read it."""
+    for group in learner.optimizer.param_groups:
+        group["lr"] = group["lr"].to(learner.flat.device)
+
+
+def touched_by(anchor: Anchor) -> list[Tensor]:
     """What the anchor's loss writes: the priorities of M."""
     if isinstance(anchor, OptimisticRegularizer) and "priorities" in anchor.memory.pools:
         return [anchor.memory.pools["priorities"]]

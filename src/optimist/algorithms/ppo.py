@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
-from optimist.algorithms.graphed import GraphedSteps
+from optimist.algorithms.graphed import GraphedSteps, take_rate_along
 from optimist.config import PPOConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
@@ -99,8 +99,7 @@ class PPO(ActorCriticLearner):
         """Take over the state of `state_dict`."""
         super().load_state_dict(state)
         if self.graphed is not None:
-            for group in self.optimizer.param_groups:
-                group["lr"] = group["lr"].to(self.flat.device)
+            take_rate_along(self)
             self.graphed.forget()
 
     def _value_loss(self, values: Tensor, batch: Batch) -> Tensor:

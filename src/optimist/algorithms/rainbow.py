@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from optimist.algorithms.dqn import DQN, QTerms
+from optimist.algorithms.dqn import DQN
+from optimist.algorithms.q_terms import QTerms
 from optimist.algorithms.value_based_config import RainbowConfig
 from optimist.core.anchor import Anchor
+from optimist.core.memory import GoodRows
 from optimist.losses.distributional import cross_entropy, project
 from optimist.losses.policy import weighted_mean
 from optimist.networks.q_network import QNetwork
@@ -30,8 +32,12 @@ class Rainbow(DQN):
         *,
         seed: int = 0,
         frame_stack: int = 1,
+        graphs: bool = False,
     ) -> None:
-        super().__init__(policy, config, anchor, seed=seed, frame_stack=frame_stack)
+        super().__init__(policy, config, anchor, seed=seed, frame_stack=frame_stack, graphs=graphs)
+        beta = config.importance_exponent
+        on_device = self.replay.device.type != "cpu"  # a recorded draw reads it where it lies
+        self.beta: float | Tensor = torch.tensor(beta, device=self.replay.device).double() if on_device else beta
 
     def make_replay(self, frame_stack: int, device: torch.device | str) -> Replay:
         """n-step transitions, drawn by priority if there is an exponent."""
@@ -49,33 +55,47 @@ class Rainbow(DQN):
             device=device,
         )
 
-    def minibatches(self, progress: float) -> Iterator[Transitions]:
-        """One for each gradient step, by the priorities that the one before left; β grows over the run."""
-        if not isinstance(self.replay, PrioritizedReplay):
-            yield from super().minibatches(progress)
-            return
+    def set_progress(self, progress: float) -> None:
+        """What changes over the run; β grows."""
+        super().set_progress(progress)
         cfg = self.config
-        exponent = cfg.importance_exponent + (cfg.importance_exponent_final - cfg.importance_exponent) * progress
-        for _ in range(cfg.gradient_steps):
-            yield self.replay.sample_by_priority(cfg.minibatch_size, exponent, self.generator)
+        beta = cfg.importance_exponent + (cfg.importance_exponent_final - cfg.importance_exponent) * progress
+        if isinstance(self.beta, Tensor):
+            self.beta.fill_(beta)
+        else:
+            self.beta = beta
 
-    def learn(self, batch: Transitions) -> QTerms:
-        """One gradient step; the drawn steps' losses become their priorities."""
-        terms = super().learn(batch)
+    def draw(self) -> Transitions:
+        """One minibatch, by the priorities that the gradient step before left."""
+        if not isinstance(self.replay, PrioritizedReplay):
+            return super().draw()
+        return self.replay.sample_by_priority(self.config.minibatch_size, self.beta, self.generator)
+
+    def minibatches(self) -> Iterator[Transitions]:
+        """One for each gradient step."""
+        if not isinstance(self.replay, PrioritizedReplay):
+            yield from super().minibatches()
+            return
+        for _ in range(self.config.gradient_steps):
+            yield self.draw()
+
+    def improve(self, batch: Transitions, good: GoodRows | None = None) -> QTerms:
+        """One step down the gradient; the drawn steps' losses become their priorities."""
+        terms = super().improve(batch, good)
         if isinstance(self.replay, PrioritizedReplay):
             self.replay.set_priorities(batch.positions, terms.row_losses.to(self.replay.device))
         return terms
 
-    def losses(self, batch: Transitions) -> QTerms:
+    def losses(self, batch: Transitions, good: GoodRows | None = None) -> QTerms:
         """L_total = E[w D(Φ T Z ‖ Z(s, a))] + λ_BC L_BC; DQN's where there is no distribution."""
         if self.config.atoms == 1:
-            return super().losses(batch)
+            return super().losses(batch, good)
         logits = self.policy(batch.obs, self.policy.draw_noise(self.generator))  # [B, A, atoms]
-        taken = logits[torch.arange(len(logits), device=logits.device), batch.actions]  # [B, atoms]
+        taken = of_actions(logits, batch.actions)  # [B, atoms]
         row_losses = cross_entropy(taken, self.target_distributions(batch))
         return QTerms(
             td=weighted_mean(row_losses, batch.weights),
-            anchor=self.anchor.loss(self.cloned),
+            anchor=self.anchor.loss(self.cloned, good),
             mean_q=self.policy.means(taken.detach()).mean(),
             row_losses=row_losses.detach(),
         )
@@ -87,5 +107,10 @@ class Rainbow(DQN):
         actions = self.chosen(batch.next_obs)
         if actions is None:
             actions = (probabilities @ self.target.atoms).argmax(-1)
-        best = probabilities[torch.arange(len(actions), device=actions.device), actions]
-        return project(best, batch.returns, batch.discounts, self.policy.atoms)
+        return project(of_actions(probabilities, actions), batch.returns, batch.discounts, self.policy.atoms)
+
+
+def of_actions(outputs: Tensor, actions: Tensor) -> Tensor:
+    """What a network says [B, A, atoms] of one action [B] a row, [B, atoms]."""
+    index = actions.view(-1, 1, 1).expand(-1, 1, outputs.shape[-1])
+    return outputs.gather(1, index).squeeze(1)

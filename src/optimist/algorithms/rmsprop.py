@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class CenteredRMSprop(torch.optim.Optimizer):
-    """θ ← θ − η g / √(E[g²] − E[g]² + ε), both means with smoothing α."""
+    """θ ← θ − η g / √(E[g²] − E[g]² + ε), both means with smoothing α.
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, alpha: float, eps: float) -> None:
+    η as a tensor on the parameters' device can be changed where a recorded step reads it.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float | Tensor, alpha: float, eps: float) -> None:
         super().__init__(parameters, {"lr": lr, "alpha": alpha, "eps": eps})
 
     @torch.no_grad()
@@ -27,8 +30,17 @@ class CenteredRMSprop(torch.optim.Optimizer):
         gradient, state = parameter.grad, self.state[parameter]
         assert gradient is not None
         if not state:
-            state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+            state.update(self.fresh_state(parameter))
         state["mean"].lerp_(gradient, 1.0 - group["alpha"])
         state["square"].lerp_(gradient.square(), 1.0 - group["alpha"])
         spread = (state["square"] - state["mean"].square() + group["eps"]).sqrt()
-        parameter.addcdiv_(gradient, spread, value=-group["lr"])
+        rate = group["lr"]
+        if isinstance(rate, Tensor):
+            parameter.addcmul_(gradient / spread, rate, value=-1.0)
+        else:
+            parameter.addcdiv_(gradient, spread, value=-rate)
+
+    @staticmethod
+    def fresh_state(parameter: Tensor) -> dict[str, Tensor]:
+        """Both means before the first step."""
+        return {"mean": torch.zeros_like(parameter.data), "square": torch.zeros_like(parameter.data)}

@@ -22,7 +22,7 @@ class ValueBasedConfig:
     replay_capacity: int = 100_000
     """Transitions kept for replay, all environments together, the oldest overwritten; allocated once."""
     replay_device: Literal["learner", "cpu"] = "learner"
-    """Where the replay lies: with the learner, or in the computer's own memory."""
+    """Where the replay lies: with the learner, or in the computer's own memory (on CUDA much slower: no graphs)."""
     save_replay: bool = True
     """Store the replay in checkpoints. Without, a resumed run fills an empty one first and is no exact continuation."""
     learning_starts: int = 1_000

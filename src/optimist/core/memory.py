@@ -84,13 +84,23 @@ class GoodEpisodeMemory:
 
     def sample(self, size: int, generator: torch.Generator) -> GoodRows:
         """`size` transitions with replacement: uniformly, or by priority where an exponent is set."""
+        return self.at(*self.pick(size, generator))
+
+    def pick(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Where `size` transitions lie, drawn as by `sample`: rows [B] of steps, and of their frames [B, stack]."""
         rows, frames = self._stored_steps()
         if self.priority_exponent > 0:
             picks = draw(self.pools["priorities"][rows].to(generator.device), size, generator)
         else:
             picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
         picks = picks.to(rows.device)
-        return self._gather(rows[picks], frames[picks])
+        return rows[picks], frames[picks]
+
+    def at(self, rows: Tensor, frames: Tensor) -> GoodRows:
+        """The transitions whose steps lie at `rows` [B] and whose frames lie at `frames` [B, stack]."""
+        obs = self.pools["frames"][frames]
+        step = {name: pool[rows] for name, pool in self.pools.items() if name not in ("frames", "priorities")}
+        return GoodRows(obs=obs if self.frame_stack > 1 else obs[:, 0], **step, rows=rows)
 
     def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodRows:
         """Whole episodes drawn with replacement until at least `min_rows` transitions are together, in order."""
@@ -100,7 +110,7 @@ class GoodEpisodeMemory:
             pick = int(torch.randint(len(self.episodes), (1,), generator=generator, device=generator.device))
             rows.append(self.episodes[pick].rows)
             frames.append(self._stacked(self.episodes[pick].frames))
-        return self._gather(torch.cat(rows), torch.cat(frames))
+        return self.at(torch.cat(rows), torch.cat(frames))
 
     def passes(self, epochs: int, size: int, generator: torch.Generator) -> Iterator[GoodRows]:
         """Every stored transition once per epoch, in random minibatches of at most `size`."""
@@ -109,7 +119,7 @@ class GoodEpisodeMemory:
             order = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
             for begin in range(0, len(rows), size):
                 picks = order[begin : begin + size]
-                yield self._gather(rows[picks], frames[picks])
+                yield self.at(rows[picks], frames[picks])
 
     def set_priorities(self, rows: Tensor, priorities: Tensor) -> None:
         """Remember how far the drawn steps' returns exceed their values, for prioritised sampling."""
@@ -224,11 +234,6 @@ class GoodEpisodeMemory:
 
     def _stacked(self, frames: Tensor) -> Tensor:
         return frames.unfold(0, self.frame_stack, 1)  # [L, stack]
-
-    def _gather(self, rows: Tensor, frames: Tensor) -> GoodRows:
-        obs = self.pools["frames"][frames]
-        step = {name: pool[rows] for name, pool in self.pools.items() if name not in ("frames", "priorities")}
-        return GoodRows(obs=obs if self.frame_stack > 1 else obs[:, 0], **step, rows=rows)
 
     def _largest_priority(self) -> float:
         if self.priority_exponent == 0 or not self.episodes:

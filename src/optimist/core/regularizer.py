@@ -111,7 +111,7 @@ class OptimisticRegularizer:
 
     def loss(self, policy: Policy, good: GoodRows | None = None) -> Tensor:
         """λ_BC L_BC on the given rows of M, or on rows drawn now; zero while M is empty."""
-        if self.bc_coef == 0 or not self.memory.episodes:
+        if not self.has_rows_to_clone:
             return torch.zeros(())
         rows = self.memory.sample(self.config.bc_batch_size, self.generator) if good is None else good
         return self._bc_coef * self._cloning(policy, rows)
@@ -125,6 +125,11 @@ class OptimisticRegularizer:
         self.last_phase = clock
         for good in self.memory.passes(self.config.bc_phase_epochs, self.config.bc_batch_size, self.generator):
             step(self._cloning(policy, good))
+
+    @property
+    def has_rows_to_clone(self) -> bool:
+        """Whether `loss` has something to say."""
+        return self.bc_coef != 0 and bool(self.memory.episodes)
 
     @property
     def bc_coef(self) -> float:

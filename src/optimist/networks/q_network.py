@@ -60,6 +60,7 @@ class QNetwork(PolicyNetwork):
     """
 
     atoms: Tensor
+    _epsilon: Tensor
 
     def __init__(
         self,
@@ -79,6 +80,9 @@ class QNetwork(PolicyNetwork):
         # Small networks feel the cost of calling a module.
         self._encode, self._body = encoder.forward, None if body is None else body.forward
         self._advantage = advantage.forward
+        self.register_buffer(
+            "_epsilon", torch.ones((), dtype=torch.float64), persistent=False
+        )  # where a device reads it
         self.epsilon = 1.0
         self.register_buffer("atoms", torch.linspace(support.lowest, support.highest, support.atoms), persistent=False)
         self.num_atoms = support.atoms
@@ -89,6 +93,16 @@ class QNetwork(PolicyNetwork):
     def is_noisy(self) -> bool:
         """Whether there are noisy layers."""
         return bool(self._noisy)
+
+    @property
+    def epsilon(self) -> float:
+        """ε while it trains."""
+        return self._exploration
+
+    @epsilon.setter
+    def epsilon(self, value: float) -> None:
+        self._exploration = value
+        self._epsilon.fill_(value)  # recorded decisions read it there
 
     def draw_noise(self, generator: torch.Generator | None, rows: int = 1) -> list[Noise] | None:
         """Fresh noise for every noisy layer, one for all or for each of `rows`; None where there are none."""
@@ -121,6 +135,8 @@ class QNetwork(PolicyNetwork):
     @torch.no_grad()
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """ε-greedy on Q, under noise of each row's own: environments in the same state explore apart."""
+        if self.training and obs.is_cuda:
+            return self.act_by(self._epsilon, obs, generator)
         epsilon = self.epsilon if self.training else self.evaluation_epsilon
         if epsilon <= 0.0:
             return self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
@@ -131,6 +147,14 @@ class QNetwork(PolicyNetwork):
             return explored.clamp_(max=self.num_actions - 1)
         greedy = self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
         return torch.where(explored < self.num_actions, explored, greedy)
+
+    @torch.no_grad()
+    def act_by(self, epsilon: Tensor, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The same with an ε that only the device knows: work that can be recorded, and stays right when ε falls."""
+        draws = torch.rand(len(obs), generator=generator, device=obs.device, dtype=torch.float64)
+        explored = draws * (self.num_actions / epsilon)  # no number, or too large a one, where ε is 0
+        greedy = self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
+        return torch.where(explored < self.num_actions, explored.long(), greedy)
 
     @torch.no_grad()
     def act_greedily(self, obs: Tensor) -> Tensor:

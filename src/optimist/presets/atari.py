@@ -55,9 +55,10 @@ PAPER = replace(
     last_minibatch="merged",  # Tianshou: 256 + 256 + 488
 )
 
-# Ours, a first setting for many environments: 8 times as many steps an update, minibatches 4 times as large, and a
-# learning rate to match. To be tuned.
-FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3)
+# Ours, for many environments: 8 times as many steps an update, minibatches 4 times as large, and a learning rate to
+# match. So few updates have to go further each: with a clip of 0.1 the policy moved by a KL of 0.001 an update, and Pong
+# rose above −19.5 after 1.0M steps instead of 0.47M.
+FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
 # SIL's A2C on Atari (baselines): RMSprop, constant rate, and 0.5 of ½(R − V)².
 A2C = A2CConfig(rollout_steps=5, learning_rate=7e-4, value_coef=0.25, entropy_coef=0.01, max_grad_norm=0.5)

@@ -84,6 +84,7 @@ class Replay:
             self._add_finals(rollout.truncated, rollout.final_obs)
         self.time += num_steps
         self._restarted = False
+        self._note_extent()
 
     def forget_unfinished(self) -> None:
         """The environments have been restarted: a newest step that would go on leads nowhere known.
@@ -102,9 +103,20 @@ class Replay:
 
     def sample(self, size: int, generator: torch.Generator) -> Transitions:
         """`size` transitions, with replacement, all that can be drawn being equally likely."""
-        draws = torch.randint(self.num_ready, (size,), generator=generator, device=generator.device).to(self.device)
-        first = self._first
-        return self.transitions((draws + first * self.num_envs) % self.size if first else draws)
+        if self.device.type == "cpu" or generator.device.type == "cpu":
+            draws = torch.randint(self.num_ready, (size,), generator=generator, device=generator.device).to(self.device)
+            first = self._first
+            return self.transitions((draws + first * self.num_envs) % self.size if first else draws)
+        shares = torch.rand(size, generator=generator, device=self.device, dtype=torch.float64)
+        return self.transitions(self.positions_of(shares))
+
+    def positions_of(self, shares: Tensor) -> Tensor:
+        """Where the steps at these shares in [0, 1) of all that can be drawn lie, [B], oldest first.
+
+        How many there are is read where it lies, so that a recorded draw knows of steps that came later. The largest
+        share below 1 in float64, times a whole number, stays below that number.
+        """
+        return ((shares * self.ready).long() + self.oldest) % self.size
 
     def transitions(self, positions: Tensor) -> Transitions:
         """The n-step transitions that begin at `positions` [B]; rows that are no steps leave their weight to others."""
@@ -129,6 +141,17 @@ class Replay:
             positions=positions,
             weights=weights,
         )
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """Changes when the work of a draw does: another way through it, or memory that lies elsewhere."""
+        ring = self.observations
+        return self.has_dead, ring.repeats, ring.num_finals > 0, len(ring.finals)
+
+    @property
+    def written(self) -> list[Tensor]:
+        """What learning from a draw changes here: nothing."""
+        return []
 
     @property
     def num_ready(self) -> int:
@@ -176,6 +199,7 @@ class Replay:
         self.observations.load_state_dict(state["observations"])
         for name in ("actions", "rewards", "ends"):
             getattr(self, name)[: len(state[name])] = state[name].to(self.device)
+        self._note_extent()
 
     @property
     def _first(self) -> int:
@@ -190,6 +214,12 @@ class Replay:
         self.rewards = torch.zeros(self.size, device=self.device)
         self.ends = torch.zeros(self.size, dtype=torch.uint8, device=self.device)
         self._over = torch.ones(num_envs, dtype=torch.bool, device=self.device)  # the next row begins an episode
+        self.ready = torch.zeros((), dtype=torch.int64, device=self.device)  # `num_ready`, for draws on the device
+        self.oldest = torch.zeros((), dtype=torch.int64, device=self.device)  # where the first of them lies
+
+    def _note_extent(self) -> None:
+        self.ready.fill_(self.num_ready)
+        self.oldest.fill_(self._first * self.num_envs % self.size)
 
     def _check_room(self, num_steps: int) -> None:
         needed = num_steps + self.n_step + self.frame_stack

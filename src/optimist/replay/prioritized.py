@@ -39,13 +39,16 @@ class PrioritizedReplay(Replay):
         if len(ready):
             self.tree.set(ready, torch.where(self.ends[ready] == DEAD, 0.0, self.largest))
 
-    def sample_by_priority(self, size: int, importance_exponent: float, generator: torch.Generator) -> Transitions:
+    def sample_by_priority(
+        self, size: int, importance_exponent: float | Tensor, generator: torch.Generator
+    ) -> Transitions:
         """`size` transitions, one from each of as many equal shares of the priorities; weights (M P(i))^−β / max."""
         draws = torch.rand(size, generator=generator, device=generator.device, dtype=torch.float64).to(self.device)
         shares = (torch.arange(size, device=self.device) + draws) / size
         positions = self.tree.find(shares)
         probabilities = self.tree.weights[positions] / self.tree.total
-        weights = (probabilities * self.num_ready) ** -importance_exponent
+        ready = self.num_ready if self.device.type == "cpu" else self.ready  # a recorded draw reads it where it lies
+        weights = (probabilities * ready) ** -importance_exponent
         return replace(self.transitions(positions), weights=(weights / weights.max()).float())
 
     def set_priorities(self, positions: Tensor, losses: Tensor) -> None:
@@ -54,7 +57,12 @@ class PrioritizedReplay(Replay):
         usable = losses.detach().double().nan_to_num(0.0).clamp(0.0, 1e12)
         priorities = (usable + SMALLEST) ** self.priority_exponent
         self.tree.set(positions, priorities)
-        self.largest = self.largest.maximum(priorities.max())
+        torch.maximum(self.largest, priorities.max(), out=self.largest)
+
+    @property
+    def written(self) -> list[Tensor]:
+        """What learning from a draw changes here: the priorities."""
+        return [*self.tree.levels, self.largest]
 
     @property
     def num_bytes(self) -> int:
@@ -65,7 +73,7 @@ class PrioritizedReplay(Replay):
         """All that was written, and the priorities."""
         state = super().state_dict()
         if self.size:
-            state |= {"priorities": self.tree.weights[: self.num_transitions].clone(), "largest": self.largest}
+            state |= {"priorities": self.tree.weights[: self.num_transitions].clone(), "largest": self.largest.clone()}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -74,7 +82,7 @@ class PrioritizedReplay(Replay):
         if self.size:
             priorities = state["priorities"].to(self.device)
             self.tree.set(torch.arange(len(priorities), device=self.device), priorities)
-            self.largest = state["largest"].to(self.device)
+            self.largest.copy_(state["largest"])
 
     def _allocate(self, num_envs: int, obs: Tensor, action: Tensor) -> None:
         super()._allocate(num_envs, obs, action)

@@ -72,10 +72,17 @@ def make_anchor(config: RunConfig) -> Anchor:
 
 
 def uses_graphs(config: RunConfig, anchor: Anchor) -> bool:
-    """Whether the run acts and learns by CUDA graphs: PPO on a GPU, where nothing in it has to be asked for."""
+    """Whether the run acts and learns by CUDA graphs: on a GPU, where nothing in it has to be asked for.
+
+    PPO that stops at a KL divergence has to ask; DQN and Rainbow do if their replay lies in the computer's own memory.
+    """
     on_gpu = torch.device(config.device).type == "cuda" and config.graphs == "auto"
-    recordable = isinstance(config.algorithm, PPOConfig) and config.algorithm.target_kl is None and can_record(anchor)
-    return on_gpu and recordable
+    learner, recordable = config.algorithm, False
+    if isinstance(learner, PPOConfig):
+        recordable = learner.target_kl is None
+    elif isinstance(learner, DQNConfig | RainbowConfig):
+        recordable = learner.replay_device == "learner"
+    return on_gpu and recordable and can_record(anchor)
 
 
 def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
@@ -96,12 +103,13 @@ def _sample_of(space: gym.Space[Any]) -> Tensor:
 
 def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> Algorithm:
     """The learner that the config names."""
-    seed = derive_seed(config.seed, "shuffle")
+    seed, graphs = derive_seed(config.seed, "shuffle"), uses_graphs(config, anchor)
     if isinstance(policy, QNetwork):
+        stack = config.env.frame_stack
         if isinstance(config.algorithm, RainbowConfig):
-            return Rainbow(policy, config.algorithm, anchor, seed=seed, frame_stack=config.env.frame_stack)
+            return Rainbow(policy, config.algorithm, anchor, seed=seed, frame_stack=stack, graphs=graphs)
         assert isinstance(config.algorithm, DQNConfig)
-        return DQN(policy, config.algorithm, anchor, seed=seed, frame_stack=config.env.frame_stack)
+        return DQN(policy, config.algorithm, anchor, seed=seed, frame_stack=stack, graphs=graphs)
     assert not isinstance(config.algorithm, DQNConfig | RainbowConfig)
     policy = as_actor_critic(policy, config.algorithm.name)
     if isinstance(config.algorithm, A2CConfig):
@@ -110,7 +118,7 @@ def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> 
         return ACPER(policy, config.algorithm, anchor, seed=seed)
     if isinstance(config.algorithm, CardiffPPOConfig):
         return CardiffPPO(policy, config.algorithm, anchor, seed=seed)
-    return PPO(policy, config.algorithm, anchor, seed=seed, graphs=uses_graphs(config, anchor))
+    return PPO(policy, config.algorithm, anchor, seed=seed, graphs=graphs)
 
 
 def prepare_torch(config: RunConfig) -> None:

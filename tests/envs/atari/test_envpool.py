@@ -223,7 +223,7 @@ def test_stored_frames_stack_up_to_the_observations():
     expected, obs = episodes(column(rollouts, "episode_ends")), column(rollouts, "obs")
     assert len(opr.memory.episodes) == len(expected) >= 2
     for stored, (n, start, end) in zip(opr.memory.episodes, expected, strict=True):
-        assert opr.memory._gather(stored.rows, opr.memory._stacked(stored.frames)).obs.equal(obs[start : end + 1, n])
+        assert opr.memory.at(stored.rows, opr.memory._stacked(stored.frames)).obs.equal(obs[start : end + 1, n])
 
 
 def test_lanes_on_envpool_fill_the_same_rollouts_whoever_is_ready_first():

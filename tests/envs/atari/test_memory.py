@@ -78,7 +78,7 @@ def test_stored_frames_stack_up_to_the_observations(rollouts, deciding, longest)
     assert len(memory.episodes) == len(expected) >= (15 if deciding == "learner" else 3)
     for stored, (n, start, end) in zip(memory.episodes, expected, strict=True):
         start = max(start, end + 1 - longest)
-        drawn = memory._gather(stored.rows, memory._stacked(stored.frames))
+        drawn = memory.at(stored.rows, memory._stacked(stored.frames))
         assert drawn.obs.equal(obs[start : end + 1, n])
         assert drawn.actions.equal(actions[start : end + 1, n])
 
