@@ -56,8 +56,8 @@ PAPER = replace(
 )
 
 # Ours, for many environments: 8 times as many steps an update, minibatches 4 times as large, and a learning rate to
-# match. So few updates have to go further each: with a clip of 0.1 the policy moved by a KL of 0.001 an update, and Pong
-# rose above −19.5 after 1.0M steps instead of 0.47M.
+# match. Updates so few have to go further each: with a clip of 0.1 the KL of one was 0.001, and Pong
+# rose above −19.5 after 1.0M steps instead of 0.47M (one seed each).
 FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
 # SIL's A2C on Atari (baselines): RMSprop, constant rate, and 0.5 of ½(R − V)².
