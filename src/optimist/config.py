@@ -134,8 +134,8 @@ class RunConfig:
     much slower."""
     policy_lag: int = 0
     """Updates by which the policy that acts is older than the one that learns from it. 0: collecting and learning take
-    turns; 1: the next rollout is collected during an update, by the policy as it was before it (PPO only). The rollout
-    behind a checkpoint has no lag."""
+    turns; 1: the next rollout is collected during an update, by the policy as it was before it (PPO, DQN, Rainbow). The
+    rollout behind a checkpoint has no lag."""
     env: EnvConfig = field(default_factory=EnvConfig)
     """The environment."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -174,9 +174,10 @@ class RunConfig:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
         if self.policy_lag not in (0, 1):
             raise ConfigError(f"policy_lag must be 0 or 1, got {self.policy_lag}")
-        if self.policy_lag and not isinstance(self.algorithm, PPOConfig):
+        if self.policy_lag and not isinstance(self.algorithm, PPOConfig | ValueBasedConfig):
             raise ConfigError(
-                f"policy_lag must be 0 for {self.algorithm.name}: only ppo weighs actions by their probability then"
+                f"policy_lag must be 0 for {self.algorithm.name}: ppo weighs actions by their probability then, "
+                "and dqn and rainbow learn from anybody's"
             )
         if isinstance(self.algorithm, CardiffPPOConfig) and self.env.truncation == "bootstrap":
             raise ConfigError(

@@ -62,7 +62,7 @@ def test_graphed_and_eager_runs_agree(tmp_path, opr):
     for graphed, eager in zip(found["auto"][:3], found["off"][:3], strict=True):
         for name, value in eager.items():
             assert graphed[name] == pytest.approx(value, rel=2e-2, abs=2e-3, nan_ok=True), (name, eager["step"])
-    assert any(line.get("opr/memory_episodes", 0) > 0 for line in found["auto"][:2]) == opr.enabled
+    assert any(line.get("opr/memory_episodes", 0) > 0 for line in found["auto"]) == opr.enabled
 
 
 def test_a_graphed_step_is_the_eager_step(tmp_path):

@@ -10,18 +10,21 @@ from dataclasses import replace
 import pytest
 
 from optimist.algorithms.ppo import PPO
+from optimist.algorithms.value_based_config import DQNConfig
 from optimist.config import A2CConfig, EnvConfig
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError
 from optimist.presets import get_preset
 from optimist.report.identify import identify
 from optimist.rollout.collector import Collector
+from optimist.rollout.lagged import LaggedCollector
 from optimist.tracking.config_io import to_dict
 from optimist.training.loop import Trainer, resume, train
 from tests.envs.atari.test_training import ATARI
 from tests.training.test_loop import DEEPSEA, lines, weights
 
 LAGGED = replace(DEEPSEA, policy_lag=1, checkpoint_every=768)  # every third of the eight updates
+VALUES = replace(LAGGED, algorithm=DQNConfig(rollout_steps=16, learning_starts=200, epsilon_steps=1_000))
 RESTARTING = replace(LAGGED, env=EnvConfig(id="CartPole-v1", num_envs=8))
 
 
@@ -74,8 +77,8 @@ def test_where_nothing_is_learnt_the_lag_makes_no_difference(tmp_path):
 
 @pytest.mark.parametrize(
     "config",
-    [LAGGED, RESTARTING, replace(ATARI, policy_lag=1, total_steps=240, checkpoint_every=144, final_episodes=0)],
-    ids=["saves its state", "restarts", "lanes"],
+    [LAGGED, RESTARTING, replace(ATARI, policy_lag=1, total_steps=240, checkpoint_every=144, final_episodes=0), VALUES],
+    ids=["saves its state", "restarts", "lanes", "dqn"],
 )
 def test_a_lagged_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config, tmp_path, monkeypatch):
     train(config, tmp_path / "whole", progress=False)
@@ -137,6 +140,20 @@ def test_environments_are_closed_after_the_rollout_that_uses_them(tmp_path, monk
     assert closed
 
 
+def test_the_acting_copy_of_a_q_network_explores_as_much_as_the_one_that_learns(tmp_path, monkeypatch):
+    begin, shares = LaggedCollector.begin, []
+
+    def noted(self):
+        begin(self)
+        shares.append((self.acting.epsilon, self.policy.epsilon))
+
+    monkeypatch.setattr(LaggedCollector, "begin", noted)
+    train(VALUES, tmp_path / "run", progress=False)
+    assert all(acting == learning for acting, learning in shares)
+    assert shares[0][0] == 1.0
+    assert shares[-1][0] < 0.5
+
+
 def test_a_report_keeps_lagged_runs_and_other_backends_apart():
     config = get_preset("atari/ppo")(game="Pong")
     found = {
@@ -150,7 +167,7 @@ def test_a_report_keeps_lagged_runs_and_other_backends_apart():
     assert found == {"PPO", "PPO · policy_lag=1", "PPO · backend=envpool"}
 
 
-def test_only_ppo_takes_a_lag_and_of_one_update():
+def test_a_lag_is_of_one_update_and_for_learners_that_can_take_it():
     with pytest.raises(ConfigError, match="policy_lag must be 0 or 1, got 2"):
         replace(DEEPSEA, policy_lag=2)
     with pytest.raises(ConfigError, match="policy_lag must be 0 for a2c"):

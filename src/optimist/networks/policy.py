@@ -22,6 +22,10 @@ class PolicyNetwork(nn.Module, ABC):
     def observe(self, obs: Tensor) -> None:
         """Look at fresh observations [B, ...], between updates; those that keep statistics of them do so here."""
 
+    def follow(self, other: PolicyNetwork) -> None:
+        """Act as `other`, of the same kind, acts now."""
+        self.load_state_dict(other.state_dict())
+
     @abstractmethod
     def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]."""

@@ -104,6 +104,12 @@ class QNetwork(PolicyNetwork):
         self._exploration = value
         self._epsilon.fill_(value)  # recorded decisions read it there
 
+    def follow(self, other: PolicyNetwork) -> None:
+        """Act as `other`, a Q-network of the same shape, acts now; ε included."""
+        assert isinstance(other, QNetwork)
+        super().follow(other)
+        self.epsilon = other.epsilon
+
     def draw_noise(self, generator: torch.Generator | None, rows: int = 1) -> list[Noise] | None:
         """Fresh noise for every noisy layer, one for all or for each of `rows`; None where there are none."""
         return draw_noise(self._noisy, generator, rows) if self._noisy else None

@@ -60,4 +60,4 @@ class Decider:
     def _note(self) -> None:
         self.rows.index_copy_(0, self.time, self.obs[None])
         self.actions.index_copy_(0, self.time, self.chosen[None])
-        self.time.add_(1)
+        self.time.add_(1).remainder_(len(self.rows))  # also when a recording tries it out more often than T

@@ -48,7 +48,7 @@ class LaggedCollector:
     def begin(self) -> None:
         """Start to collect with the policy as it is now. The next `collect` hands the rollout over."""
         assert not self.underway
-        self.acting.load_state_dict(self.policy.state_dict())
+        self.acting.follow(self.policy)
         self._settle()
         self.pending = self.thread.submit(self._collect)
 
