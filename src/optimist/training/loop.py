@@ -141,12 +141,12 @@ class Trainer:
         return self._collector_for(self.policy)
 
     def _collector_for(self, policy: PolicyNetwork) -> Collector:
-        """Games that come in lanes are decided lane by lane."""
+        """Games that come in lanes are decided lane by lane, unless something around them has to see every step."""
         config, anchor = self.config, self.algorithm.anchor
         generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
         basis = (self.envs, config.env, policy, config.algorithm.rollout_steps, generator, config.device)
         evaluated = not isinstance(policy, QNetwork) or not isinstance(anchor, NoAnchor)
-        if hasattr(self.envs.unwrapped, "lanes"):
+        if hasattr(self.envs, "lanes"):
             return LaneCollector(*basis, evaluated=evaluated, graphs=uses_graphs(config, anchor))
         return Collector(*basis, evaluated=evaluated)
 

@@ -114,3 +114,16 @@ def test_the_agent_and_its_memory_can_be_watched(run, tmp_path, capsys):
     stored = memory["pools"]["frames"].numpy()
     assert any(np.array_equal(film.pictures[0], frame) for frame in stored)
     assert not any(np.array_equal(picture, np.zeros((84, 84))) for picture in film.pictures)
+
+
+def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
+    """Also in games that come in lanes: those would be stepped past the wrapper that holds rewards back."""
+    env = dataclasses.replace(ATARI.env, reward_delay=50, kwargs={"game": "Pong", "sticky": 0.0, "threads": 1})
+    config = dataclasses.replace(ATARI, env=env)
+    with RunDir.create(tmp_path / "delayed", config) as run:
+        trainer = Trainer(config, run)
+        rewards = torch.cat([trainer.collector.collect().raw_rewards for _ in range(10)])
+        trainer.close()
+    paid_at = rewards.any(1).nonzero().flatten()
+    assert len(paid_at) > 0
+    assert (paid_at % 50 == 49).all()
