@@ -72,6 +72,21 @@ def test_a_device_that_is_not_there_is_named():
             prepare_torch(RunConfig(device="cuda"))
 
 
+def test_of_several_devices_the_one_asked_for_becomes_the_current_one(monkeypatch):
+    """Streams, events and graphs are the current device's: those of a run on another one would not see its work."""
+    current = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+    prepare_torch(RunConfig(device="cuda:1"))
+    assert current == [torch.device("cuda:1")]
+    prepare_torch(RunConfig(device="cuda"))
+    prepare_torch(RunConfig(device="cpu"))
+    assert len(current) == 1
+    with pytest.raises(ConfigError, match="'cuda:2' was asked for, but torch sees cuda:0 to cuda:1"):
+        prepare_torch(RunConfig(device="cuda:2"))
+
+
 def test_threads_are_the_configs():
     before = torch.get_num_threads()
     try:

@@ -133,3 +133,8 @@ def prepare_torch(config: RunConfig) -> None:
         raise ConfigError(f"device must be cpu, cuda or cuda:N, got '{config.device}'") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device '{config.device}' was asked for, but torch sees no CUDA device; use --device cpu")
+    if device.type == "cuda" and device.index is not None:
+        found = torch.cuda.device_count()
+        if device.index >= found:
+            raise ConfigError(f"device '{config.device}' was asked for, but torch sees cuda:0 to cuda:{found - 1}")
+        torch.cuda.set_device(device)  # where streams and events are made, and graphs recorded: else they stay empty
