@@ -88,6 +88,20 @@ def test_cut_anywhere_and_continued_with_anything_a_run_is_read_or_refused(tmp_p
     assert run is not None or problems
 
 
+def test_a_tests_curve_stands_at_the_steps_its_policies_are_of(tmp_path):
+    folder = write_run(tmp_path / "r", "deepsea/ppo")
+    rows = [
+        {"step": 30, "evaluation/step": 10, "evaluation/mean_return": 1.0, "loss/value": 5.0},
+        {"step": 40, "evaluation/step": 30, "evaluation/mean_return": 2.0},
+        {"step": 40, "evaluation/step": 40, "evaluation/mean_return": 3.0, "loss/value": 6.0},
+    ]
+    (folder / METRICS).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    curves = read_run(folder, "r")[0].curves
+    assert list(curves["evaluation/mean_return"].steps) == [10, 30, 40]
+    assert list(curves["evaluation/mean_return"].values) == [1.0, 2.0, 3.0]
+    assert list(curves["loss/value"].steps) == [30, 40]
+
+
 def test_runs_are_found_at_any_depth_once(tmp_path):
     for seed in (0, 1):
         write_run(tmp_path / "a" / "b" / f"s{seed}", "deepsea/ppo", seed=seed)

@@ -142,10 +142,11 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
         except (ValueError, KeyError, TypeError, AttributeError):
             bad += 1
             continue
+        tested = _number(row.get("evaluation/step"))  # one beside the training is logged when the next begins
         for metric, value in row.items():
-            number = _number(value)
+            number, of = _number(value), tested if metric == "evaluation/mean_return" else None
             if number is not None:
-                points.setdefault(metric, []).append((step, number))
+                points.setdefault(metric, []).append((step if of is None else of, number))
     if bad:
         problems.append(Problem(name, f"{METRICS}: {bad} of {len(lines)} lines are damaged and left out"))
     return {metric: make_curve(found) for metric, found in points.items()}
