@@ -149,7 +149,7 @@ class RunConfig:
     checkpoint_every: int = 50_000
     """Steps between checkpoints; environments that cannot save their state restart there (see docs)."""
     log_every: int = 1
-    """Updates between lines in metrics.jsonl."""
+    """Updates between lines in metrics.jsonl; an evaluation has a line in any case."""
     evaluate_every: int = 0
     """Steps between evaluations during training; 0 for none."""
     evaluate_episodes: int = 10

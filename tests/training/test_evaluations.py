@@ -63,6 +63,20 @@ def test_a_result_is_logged_when_the_next_begins_and_the_last_at_the_end(runs):
     assert told == {256: 128, 384: 256, 512: 384, 576: 512, 640: 640}
 
 
+def test_one_due_just_before_the_end_does_not_displace_the_one_before_it(tmp_path):
+    # 10 updates of 64 steps: due at 192, 384 and, with one update left, at 576, when that of 384 has to be told too.
+    summary = train(replace(BESIDE, evaluate_every=192, checkpoint_every=640), tmp_path / "run", progress=False)
+    told = [(line["step"], line["evaluation/step"]) for line in lines(tmp_path / "run") if "evaluation/step" in line]
+    assert told == [(384, 192), (576, 384), (576, 576)]
+    assert summary["best_evaluation"]["mean_return"] == max(evaluations(tmp_path / "run").values())
+
+
+@pytest.mark.parametrize("config", [RUN, BESIDE], ids=["turn", "background"])
+def test_sparse_lines_hold_every_evaluation(config, tmp_path):
+    train(replace(config, log_every=7, checkpoint_every=640), tmp_path / "run", progress=False)
+    assert list(evaluations(tmp_path / "run")) == [128, 256, 384, 512, 640]
+
+
 def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
     with RunDir.create(tmp_path / "cut", BESIDE) as run:
         trainer = Trainer(BESIDE, run)

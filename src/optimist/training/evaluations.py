@@ -31,19 +31,19 @@ class Evaluations:
         self.pending: int | None = None  # step of the evaluation that is being played
         self.arrived: float | None = None  # its result, if that had to be waited for before its time
 
-    def after(self, step: int) -> dict[str, float]:
-        """To be called after each update."""
+    def after(self, step: int) -> list[dict[str, float]]:
+        """To be called after each update; what it brings is oldest first. Near the end of a run it may be two."""
         batch, every = self.config.batch_size, self.config.evaluate_every
         due = bool(every) and step // every != (step - batch) // every
         left = self.config.total_updates - step // batch
-        found: dict[str, float] = {}
+        found: list[dict[str, float]] = []
         if self.pending is not None and (due or left <= 1):
-            found = {"evaluation/mean_return": self._result(), "evaluation/step": float(self.pending)}
+            found.append({"evaluation/mean_return": self._result(), "evaluation/step": float(self.pending)})
             self.pending = self.arrived = None
         if due and self.config.evaluate_in == "background" and left > 1:
             self._begin(step)
         elif due:
-            found = {"evaluation/mean_return": self._play(step), "evaluation/step": float(step)}
+            found.append({"evaluation/mean_return": self._play(step), "evaluation/step": float(step)})
         return found
 
     def close(self) -> None:

@@ -70,6 +70,7 @@ class Trainer:
         self.collector = self._make_collector()
         self.scores = Scores()
         self.evaluations = Evaluations(config, self.policy)
+        self.evaluated: list[dict[str, float]] = []  # what became known of evaluations with the last update
         self.update = 0
         self.resumed_at: int | None = None
         self.collector.restart(derive_seed(config.seed, "envs"))
@@ -91,7 +92,9 @@ class Trainer:
         ):
             while self.update < config.total_updates:
                 metrics = self.one_update()
-                if self.update % config.log_every == 0 or self.update == config.total_updates:
+                for earlier in self.evaluated[:-1]:  # two became known at once
+                    writers.write(self.step, earlier)
+                if self.update % config.log_every == 0 or self.update == config.total_updates or self.evaluated:
                     metrics["time/steps_per_second"] = display.steps_per_second
                     writers.write(self.step, metrics)
                 display.update(self.step, metrics)
@@ -175,10 +178,10 @@ class Trainer:
         return metrics
 
     def _evaluation(self) -> dict[str, float]:
-        found = self.evaluations.after(self.step)
-        if found:
+        self.evaluated = self.evaluations.after(self.step)
+        for found in self.evaluated:
             self.scores.add_evaluation(found["evaluation/mean_return"], int(found["evaluation/step"]))
-        return found
+        return self.evaluated[-1] if self.evaluated else {}
 
     def _save_if_due(self) -> None:
         if not self._saves_at(self.step):
