@@ -93,6 +93,14 @@ def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
     ]
 
 
+def test_environments_in_processes_of_their_own_can_be_evaluated_beside_the_training(tmp_path):
+    config = replace(RUN, total_steps=192, evaluate_every=64, env=replace(RUN.env, vectorization="async"))
+    for name, where in (("turn", "turn"), ("beside", "background")):
+        train(replace(config, evaluate_in=where), tmp_path / name, progress=False)
+    assert evaluations(tmp_path / "beside") == evaluations(tmp_path / "turn")
+    assert list(evaluations(tmp_path / "turn")) == [64, 128, 192]
+
+
 def test_a_player_that_died_is_told_in_one_line():
     player = BackgroundPlayer(BESIDE)
     player.process.kill()

@@ -125,6 +125,8 @@ def _serve(connection: Connection, config: RunConfig) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training; this ends with it
+    if config.env.vectorization == "async":  # this process may have none of its own; the games are the same
+        config = replace(config, env=replace(config.env, vectorization="sync"))
     prepare_torch(config)
     envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
     policy = make_policy(config, envs)
