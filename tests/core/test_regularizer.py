@@ -294,6 +294,24 @@ def test_a_phase_clones_with_the_weights_and_without_lambda():
     assert loss.item() == pytest.approx(-(0.25 * LOG_HALF + LOG_THREE_QUARTERS) / 2, rel=1e-5)
 
 
+def test_what_is_logged_of_a_minibatch_lies_where_it_lay_after_a_phase():
+    """A step recorded as a graph writes its numbers where they lay when it was recorded, phase or not."""
+    opr = filled(bc_coef=0.5, bc_weights="uniform", bc_phase_interval=1)
+    opr.loss(TablePolicy())
+    recorded = opr._cloned["loss/bc"]
+    opr.after_update(TablePolicy(seed=1), lambda loss: None)
+    recorded.fill_(7.0)  # as the next replay does
+    assert opr.metrics()["loss/bc"] == 7.0
+
+
+def test_a_phase_alone_is_logged_with_the_update_it_belongs_to():
+    opr = filled(bc_coef=0.0, bc_phase_interval=2, bc_phase_epochs=1, bc_weights="uniform")
+    for has_phase in (False, True, False):
+        opr.after_update(TablePolicy(), lambda loss: None)
+        assert ("loss/bc" in opr.metrics()) is has_phase
+        opr.observe(episodes([0.0]))
+
+
 # --- augmentation and zero strength
 
 

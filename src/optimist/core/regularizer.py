@@ -66,7 +66,7 @@ class OptimisticRegularizer:
         self.progress = 0.0
         self.last_phase = 0
         self._logged: dict[str, Tensor | float] = {}
-        self._cloned: dict[str, Tensor | float] = {}  # of the last cloning step; a recorded step writes where they lie
+        self._cloned: dict[str, Tensor | float] = {}  # of the last minibatch; a recorded step writes where they lie
         # A recorded step reads these where they lie: λ_BC, and the advantage of a step that is cloned with full weight.
         self._bc_coef = torch.tensor(self.bc_coef, device=device)
         self._full_weight_at = torch.tensor(config.bc_advantage_scale, device=device)
@@ -114,7 +114,8 @@ class OptimisticRegularizer:
         if not self.has_rows_to_clone:
             return torch.zeros(())
         rows = self.memory.sample(self.config.bc_batch_size, self.generator) if good is None else good
-        return self._bc_coef * self._cloning(policy, rows)
+        loss, self._cloned = self._cloning(policy, rows)
+        return self._bc_coef * loss
 
     def after_update(self, policy: Policy, step: OptimizerStep) -> None:
         """A phase of cloning alone, if one is due: `bc_phase_epochs` passes over M."""
@@ -124,7 +125,9 @@ class OptimisticRegularizer:
             return
         self.last_phase = clock
         for good in self.memory.passes(self.config.bc_phase_epochs, self.config.bc_batch_size, self.generator):
-            step(self._cloning(policy, good))
+            loss, cloned = self._cloning(policy, good)
+            self._logged |= cloned  # not among `_cloned`: a recorded step goes on writing to what lies there
+            step(loss)
 
     @property
     def has_rows_to_clone(self) -> bool:
@@ -175,8 +178,8 @@ class OptimisticRegularizer:
         self.reference.load_state_dict(state["reference"], policy)
         self.generator.set_state(state["generator"])
 
-    def _cloning(self, policy: Policy, good: GoodRows) -> Tensor:
-        """L_BC with the config's weights, filter and priorities."""
+    def _cloning(self, policy: Policy, good: GoodRows) -> tuple[Tensor, dict[str, Tensor | float]]:
+        """L_BC with the config's weights, filter and priorities; and what there is to log about it."""
         logp, weights = policy.log_prob(good.obs, good.actions), None
         if self.config.bc_weights == "advantage" or self.config.bc_filter or self.config.sampling == "prioritized":
             with torch.no_grad():
@@ -187,5 +190,4 @@ class OptimisticRegularizer:
             elif self.config.bc_filter:
                 weights = (good.returns > values).to(logp.dtype)
         loss = bc_loss(logp, weights)
-        self._cloned = {"loss/bc": loss.detach(), "opr/bc_weight": 1.0 if weights is None else weights.mean()}
-        return loss
+        return loss, {"loss/bc": loss.detach(), "opr/bc_weight": 1.0 if weights is None else weights.mean()}
