@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from dataclasses import replace
 
 import pytest
 
 from optimist.cli import bench_atari
 from optimist.cli.main import main
+from optimist.config import DQNConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.envs.atari import bench
 from optimist.presets import get_preset
 from optimist.training import speed
+from optimist.training.loop import Trainer
 from optimist.training.speed import sustained_speed
 
 
@@ -55,3 +59,33 @@ def test_a_sustained_speed_tells_its_parts():
     assert figures["start_up_seconds"] > 0
     assert figures["memory_episodes"] > 0
     assert "gpu_bytes" not in figures
+
+
+def test_the_speed_of_a_value_based_learner_is_that_of_learning(monkeypatch):
+    updates = []
+    one_update = Trainer.one_update
+    monkeypatch.setattr(Trainer, "one_update", lambda self: updates.append(one_update(self)) or updates[-1])
+    learner = DQNConfig(rollout_steps=8, minibatch_size=8, learning_starts=600)
+    config = RunConfig(env=EnvConfig(num_envs=2), algorithm=learner)
+    sustained_speed(config, 0.01)
+    learned = ["loss/td" in metrics for metrics in updates]
+    # The warm-up alone would be 64 steps of 2 environments, 8 updates; the 38th ends with step 608.
+    assert learned.index(True) == 37
+    assert all(learned[37:])
+    assert len(learned) > 38
+
+
+def test_nothing_of_the_run_before_is_counted_as_memory_of_the_next():
+    class Learner:
+        pass
+
+    old = Learner()
+    old.graphs, gone = old, weakref.ref(old)  # as a learner and its graphs hold each other
+    gc.disable()
+    try:
+        del old
+        assert gone() is not None
+        sustained_speed(RunConfig(env=EnvConfig(num_envs=2), algorithm=PPOConfig(rollout_steps=8)), 0.01)
+        assert gone() is None
+    finally:
+        gc.enable()

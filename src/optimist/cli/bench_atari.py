@@ -64,7 +64,7 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
             figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / alone
         figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
         training[name] = {"games": size, **figures}
-    about = torch.cuda.get_device_name() if device.startswith("cuda") else "CPU"
+    about = torch.cuda.get_device_name(device) if device.startswith("cuda") else "CPU"
     return {
         "game": game,
         "device": about,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-from optimist.config import RunConfig
+from optimist.config import RunConfig, ValueBasedConfig
 from optimist.presets import get_preset
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, train
@@ -52,16 +53,20 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
     most memory that was reserved.
     """
     config = replace(config, tensorboard=False, evaluate_every=0, final_episodes=0)
+    warm_up = WARM_UP_STEPS * config.env.num_envs
+    if isinstance(config.algorithm, ValueBasedConfig):
+        warm_up = max(warm_up, config.algorithm.learning_starts)  # before, there are no gradient steps to measure
     on_gpu = torch.device(config.device).type == "cuda"
+    gc.collect()  # a learner and its graphs know each other: memory of a run before would be counted as this one's
     if on_gpu:
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.reset_peak_memory_stats(config.device)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, RunDir.create(Path(folder) / "run", config) as run:
         trainer = Trainer(config, run)
         trainer.one_update()
         start_up = time.perf_counter() - started
-        while trainer.step < WARM_UP_STEPS * config.env.num_envs:
+        while trainer.step < warm_up:
             trainer.one_update()
         first, begin, lines = trainer.step, time.perf_counter(), []
         while time.perf_counter() - begin < seconds:
@@ -76,5 +81,5 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         "memory_episodes": lines[-1].get("opr/memory_episodes", 0.0),
     }
     if on_gpu:
-        figures["gpu_bytes"] = float(torch.cuda.max_memory_reserved())
+        figures["gpu_bytes"] = float(torch.cuda.max_memory_reserved(config.device))
     return figures
