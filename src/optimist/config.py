@@ -191,6 +191,10 @@ class RunConfig:
             raise ConfigError(
                 "opr.augment_share must be 0 for a value-based learner: all of its rows are replayed ones"
             )
+        if self.opr.enabled and self.opr.bc_advantage_unit == "deviation":
+            raise ConfigError(
+                "opr.bc_advantage_unit must be 'reward' for a value-based learner: it has no fresh advantages"
+            )
         if self.sil.enabled:
             raise ConfigError("sil needs an actor-critic; value-based learners replay by themselves")
         if self.network.action_mask or self.network.privileged or self.network.normalize_observations:

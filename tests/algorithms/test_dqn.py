@@ -226,6 +226,7 @@ def test_cloning_by_margin_and_by_cross_entropy():
     ("changes", "words"),
     [
         ({"opr": OPRConfig(augment_share=0.5)}, "augment_share must be 0"),
+        ({"opr": OPRConfig(bc_advantage_unit="deviation")}, "bc_advantage_unit must be 'reward'"),
         ({"network": NetworkConfig(action_mask=True)}, "need an actor-critic"),
     ],
 )

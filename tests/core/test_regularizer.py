@@ -294,6 +294,17 @@ def test_a_phase_clones_with_the_weights_and_without_lambda():
     assert loss.item() == pytest.approx(-(0.25 * LOG_HALF + LOG_THREE_QUARTERS) / 2, rel=1e-5)
 
 
+def test_a_phase_alone_measures_advantages_in_deviations_too():
+    phase = {"bc_coef": 0.0, "bc_phase_interval": 1, "bc_phase_epochs": 1}
+    opr = filled(**phase, bc_weights="advantage", bc_advantage_scale=1.0, bc_advantage_unit="deviation")
+    fresh = torch.tensor([-2.0, 2.0, -2.0, 2.0]) * 3**0.5 / 2  # standard deviation 2
+    opr.augment(dataclasses.replace(make_batch(4), advantages=fresh), TablePolicy())
+    losses = []
+    opr.after_update(policy_with((0.5, 1.0)), losses.append)
+    # (R − V)/2: 0.25 and 0.5
+    assert losses[0].item() == pytest.approx(-(0.25 * LOG_HALF + 0.5 * LOG_THREE_QUARTERS) / 2, rel=1e-5)
+
+
 def test_what_is_logged_of_a_minibatch_lies_where_it_lay_after_a_phase():
     """A step recorded as a graph writes its numbers where they lay when it was recorded, phase or not."""
     opr = filled(bc_coef=0.5, bc_weights="uniform", bc_phase_interval=1)

@@ -99,10 +99,10 @@ class OptimisticRegularizer:
 
     def augment(self, batch: Batch, policy: Policy) -> Batch:
         """The batch, with good rows joining each of its minibatches."""
+        if self.config.bc_advantage_unit == "deviation" and len(batch) > 1:  # for phases too, where no rows join
+            self._full_weight_at.copy_(self.config.bc_advantage_scale * batch.advantages.std().clamp_min(SMALL))
         if not self.memory.episodes or self.config.bc_coef == self.config.augment_share == 0:
             return batch
-        if self.config.bc_advantage_unit == "deviation" and len(batch) > 1:
-            self._full_weight_at.copy_(self.config.bc_advantage_scale * batch.advantages.std().clamp_min(SMALL))
         replayed = None
         if self.config.augment_share > 0:
             good = self.memory.sample_episodes(round(self.config.augment_share * len(batch)) or 1, self.generator)
