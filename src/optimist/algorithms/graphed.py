@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from optimist.algorithms.ppo import PPO
 
 
+MOST_SHAPES = 16
+"""Shapes of minibatch that are recorded, each with memory of its own. Where dead steps fall out of a rollout, what
+remains of a pass has another size each time."""
+
+
 def can_record(anchor: Anchor) -> bool:
     """Whether the anchor's loss on given rows can be part of a graph: it draws nothing, and asks for no number."""
     return isinstance(anchor, NoAnchor | OptimisticRegularizer)
 
 
 class GraphedSteps:
-    """One graph for each shape of minibatch, recorded when it first comes along."""
+    """One graph for each of the first shapes of minibatch, recorded when they come along; others kernel by kernel."""
 
     def __init__(self, learner: PPO) -> None:
         self.learner = learner
@@ -35,6 +40,8 @@ class GraphedSteps:
         """The gradient step on this minibatch, and its loss terms."""
         key = (minibatch.num_fresh, *((name, tensor.shape) for name, tensor in _tensors(minibatch).items()))
         if key not in self.steps:
+            if len(self.steps) >= MOST_SHAPES:
+                return LossTerms(*_step_on(self.learner, minibatch).unbind())
             self.steps[key] = _GraphedStep(self.learner, minibatch)
         return self.steps[key].take(minibatch)
 
@@ -59,11 +66,15 @@ class _GraphedStep:
         return LossTerms(*self.numbers.clone().unbind())
 
     def _work(self) -> None:
-        terms = self.learner.losses(self.rows)
-        self.learner.step(terms.total)
-        numbers = [getattr(terms, f.name).detach() for f in fields(LossTerms)]
-        zero = torch.zeros((), device=self.numbers.device)  # where there is no anchor its term lies on the CPU
-        self.numbers.copy_(torch.stack([zero + number for number in numbers]))
+        self.numbers.copy_(_step_on(self.learner, self.rows))
+
+
+def _step_on(learner: PPO, rows: Batch) -> Tensor:
+    """The gradient step kernel by kernel; its loss terms, side by side on the learner's device."""
+    terms = learner.losses(rows)
+    learner.step(terms.total)
+    zero = torch.zeros((), device=learner.flat.device)  # where there is no anchor its term lies on the CPU
+    return torch.stack([zero + getattr(terms, f.name).detach() for f in fields(LossTerms)])
 
 
 def _tensors(batch: Batch) -> dict[str, Tensor]:
