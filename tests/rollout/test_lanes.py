@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import fields
 
 import pytest
@@ -68,4 +69,26 @@ def test_a_resumed_collector_goes_on_from_its_pictures():
     state["obs"] = state["obs"].copy() + 1
     collector.load_state_dict(state)
     assert collector.collect().obs[0].numpy().tolist() == state["obs"].tolist()
+    envs.close()
+
+
+def test_a_lane_that_fails_says_so_and_keeps_no_other_waiting():
+    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": 3}
+    config = EnvConfig(id="optimist/Atari-v0", num_envs=3, kwargs=game, frame_stack=4)
+    envs = make_envs(config, seed=0)
+    network = NetworkConfig(kind="nature_cnn", cnn_features=16)
+    policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
+    collector = LaneCollector(envs, config, policy, 4, torch.Generator().manual_seed(0))
+    collector.restart(3)
+
+    def broken():
+        raise OSError("the console is on fire")
+
+    collector.lanes[1].receive = broken
+    before = set(threading.enumerate())
+    with pytest.raises(OSError, match="on fire"):
+        collector.collect()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive(), thread.name
     envs.close()

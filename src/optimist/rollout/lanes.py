@@ -78,17 +78,19 @@ class LaneCollector(Collector):
         times = [-1] * len(players)  # of the step each lane is playing
         for number in range(len(players)):
             ready.put((number, None))
-        for _ in range((self.num_steps + 1) * len(players)):
-            number, moved = ready.get()
-            if isinstance(moved, BaseException):
-                raise moved
-            if moved is not None:
-                columns.add_lane(times[number], self.lanes[number].columns, moved)
-            times[number] += 1
-            if times[number] < self.num_steps:
-                players[number].play(self.deciders[number].decide())
-            else:
-                players[number].stop()
+        try:
+            for _ in range((self.num_steps + 1) * len(players)):
+                number, moved = ready.get()
+                if isinstance(moved, BaseException):
+                    raise moved
+                if moved is not None:
+                    columns.add_lane(times[number], self.lanes[number].columns, moved)
+                times[number] += 1
+                if times[number] < self.num_steps:
+                    players[number].play(self.deciders[number].decide())
+        finally:  # also those of the other lanes when one fails: they would wait for ever, and keep their emulators
+            for player in players:
+                player.stop()
         for t in range(self.num_steps):
             self._count(columns.rewards[t].astype(np.float64), columns.terminated[t] | columns.truncated[t])
         columns.sort()
