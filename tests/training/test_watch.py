@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from optimist.cli.main import main
-from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig, SILConfig
 from optimist.core.config import OPRConfig
 from optimist.errors import ConfigError, RunFolderError
 from optimist.training.loop import Trainer, train
@@ -49,6 +49,11 @@ def test_the_memory_is_ranked_by_return(deepsea):
         film_memory(deepsea, 5000)
     with pytest.raises(ConfigError, match="got 0"):
         film_memory(deepsea, 0)
+
+
+def test_the_memory_of_a_run_with_self_imitation_beside_it(tmp_path):
+    train(dataclasses.replace(DEEPSEA, sil=SILConfig(enabled=True, batch_size=16)), tmp_path / "run", progress=False)
+    assert "in the memory at step 256" in film_memory(tmp_path / "run").title
 
 
 def test_a_picture_for_each_step_where_the_environment_draws_itself(tmp_path, capsys):

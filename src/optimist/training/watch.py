@@ -63,12 +63,13 @@ def film_agent(run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int
 def film_memory(run: Path, rank: int = 1) -> Film:
     """The episode of the newest checkpoint's memory with the `rank`-th highest return, 1 for the best."""
     folder = RunDir.read(run)
-    anchor = make_anchor(replace(folder.config, device="cpu"))
+    beside = folder.config.sil  # self-imitation, if any: its steps are not looked at
+    anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(beside, enabled=False)))
     if not isinstance(anchor, OptimisticRegularizer):
         raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
     step, state = _newest_checkpoint(folder)
     memory = anchor.memory
-    memory.load_state_dict(state["anchor"]["memory"])
+    memory.load_state_dict((state["anchor"]["opr"] if beside.enabled else state["anchor"])["memory"])
     if not 1 <= rank <= len(memory.episodes):
         raise ConfigError(f"the memory of {run} holds {len(memory.episodes)} episodes at step {step:,}, got {rank}")
     stored = sorted(memory.episodes, key=lambda episode: episode.total_reward, reverse=True)[rank - 1]
