@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -108,6 +110,28 @@ def test_a_player_that_died_is_told_in_one_line():
     with pytest.raises(OptimistError, match=r"exit code -9.*evaluate_in = 'turn'"):
         player.result()
     player.close()
+
+
+def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tmp_path, monkeypatch):
+    config = replace(BESIDE, env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
+    train(config, tmp_path / "whole", progress=False)
+    update = Trainer.one_update
+
+    def signalled(self):
+        metrics = update(self)
+        if self.step == 320:  # an evaluation is being played, and the last checkpoint is behind
+            self.evaluations.player.process.terminate()
+            self.evaluations.player.process.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+        return metrics
+
+    monkeypatch.setattr(Trainer, "one_update", signalled)
+    with pytest.raises(SystemExit) as stopped:
+        train(config, tmp_path / "cut", progress=False)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    monkeypatch.setattr(Trainer, "one_update", update)
+    resume(tmp_path / "cut", progress=False)
+    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
 
 
 def test_a_player_that_fails_says_why():

@@ -18,6 +18,10 @@ from optimist.training.evaluate import play, summarize
 from optimist.training.seeding import derive_seed
 
 
+class PlayerGone(OptimistError):
+    """The process that plays evaluations has ended by itself, or somebody ended it."""
+
+
 class Evaluations:
     """Says after each update what has become known: the mean return of an evaluation, and the step it is of.
 
@@ -112,7 +116,7 @@ class BackgroundPlayer:
             return action()
         except (EOFError, OSError) as error:
             self.process.join(5)
-            raise OptimistError(
+            raise PlayerGone(
                 f"the process that plays evaluations ended (exit code {self.process.exitcode}); "
                 "resume the run, or set evaluate_in = 'turn'"
             ) from error

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
 from optimist.training.evaluate import of_final_policy, play
-from optimist.training.evaluations import Evaluations
+from optimist.training.evaluations import Evaluations, PlayerGone
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
 
@@ -213,9 +213,14 @@ class Trainer:
         return derive_seed(self.config.seed, "envs", self.step)
 
     def _leave(self, number: int) -> None:
-        """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
+        """Stop between two updates: save where that changes nothing, else keep the last checkpoint.
+
+        A signal to all processes of a job also ends the one that plays evaluations: its result is lost, and the run
+        goes on from the last checkpoint.
+        """
         if self.saves_envs and not self.collector.underway:
-            self._save()
+            with suppress(PlayerGone):
+                self._save()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _finish(self) -> dict[str, Any]:
