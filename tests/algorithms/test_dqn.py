@@ -19,6 +19,7 @@ from optimist.errors import ConfigError, NonFiniteLoss
 from optimist.losses.distributional import project
 from optimist.networks.q_network import make_q_network
 from optimist.replay.buffer import Transitions
+from optimist.rollout.batch import Rollout
 
 OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 1, "priority_exponent": 0.0}
 SMALL = {"rollout_steps": 4, "minibatch_size": 8, "learning_starts": 0, "replay_capacity": 500}
@@ -220,6 +221,28 @@ def test_cloning_by_margin_and_by_cross_entropy():
     assert torch.allclose(margin.cloned.value(obs), margin.policy.value(obs))
     entropy = make(DQNConfig(cloning="cross_entropy", **SMALL))
     assert entropy.cloned is entropy.policy
+
+
+def test_values_behind_a_time_limit_count_for_a_good_episode_only_as_costs():
+    """Two games cut off after one step with reward 1, whose states behind are worth 5 and −2: R = 1 and 1 − 0.9 · 2."""
+    learner = make(DQNConfig(gamma=0.9, **SMALL), OptimisticRegularizer(OPRConfig(), gamma=0.9))
+    ones = torch.ones(1, 2)
+    learner.update(
+        Rollout(
+            obs=torch.zeros(1, 2, 2),
+            actions=torch.zeros(1, 2, dtype=torch.int64),
+            rewards=ones,
+            logp=torch.zeros(1, 2),
+            dones=ones.bool(),
+            raw_rewards=ones,
+            episode_ends=ones.bool(),
+            values=torch.zeros(1, 2),
+            next_values=torch.tensor([[5.0, -2.0]]),
+            bootstraps=torch.tensor([[5.0, -2.0]]),
+        )
+    )
+    returns = learner.anchor.memory.pools["returns"][:2]
+    assert sorted(returns.tolist()) == pytest.approx([1.0 - 0.9 * 2.0, 1.0])
 
 
 @pytest.mark.parametrize(

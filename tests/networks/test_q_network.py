@@ -129,7 +129,7 @@ def test_a_finished_policy_explores_as_its_config_says():
     assert network.eval().act(obs, torch.Generator().manual_seed(0)).equal(network.act_greedily(obs))
 
 
-def test_anchors_see_a_softmax_of_the_values():
+def test_anchors_see_a_softmax_of_the_values_and_the_best_of_them():
     network = make(DQNConfig(temperature=0.5))
     obs, actions = observations(), torch.tensor([0, 1, 2, 0, 1, 2, 0])
     q = network.q_values(obs)
@@ -137,7 +137,7 @@ def test_anchors_see_a_softmax_of_the_values():
     logp, entropy, value = network.evaluate(obs, actions)
     assert torch.allclose(logp, policy.log_prob(actions), atol=1e-6)
     assert torch.allclose(entropy, policy.entropy(), atol=1e-6)
-    assert torch.allclose(value, (policy.probs * q).sum(-1), atol=1e-6)
+    assert value.equal(q.max(-1).values)
     assert torch.allclose(network.log_prob(obs, actions), logp)
     assert torch.allclose(network.value(obs), value)
     assert torch.allclose(network.action_params(obs), q / 0.5)

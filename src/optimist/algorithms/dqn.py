@@ -73,7 +73,7 @@ class DQN(Learner):
         cfg = self.config
         self.set_progress(rollout.progress)
 
-        self.anchor.observe(rollout)  # E enters M if R(E) > τ
+        self.anchor.observe(without_promises(rollout))  # E enters M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
         self.replay.add(rollout, rewards)
         self.count_steps(rewards.numel())
@@ -238,6 +238,16 @@ class DQN(Learner):
                 [self.flat], lr=rate, betas=cfg.adam_betas, eps=cfg.adam_eps, fused=True, capturable=True
             )
         return FlatAdam([self.flat], lr=cfg.learning_rate, betas=cfg.adam_betas, eps=cfg.adam_eps)
+
+
+def without_promises(rollout: Rollout) -> Rollout:
+    """The rollout with values behind time limits that are costs at most.
+
+    Values learnt by a maximum are too high at first. As part of a good episode's return they would make it look better
+    than V, cloning it would raise the values further, and so on.
+    """
+    values = rollout.bootstraps
+    return rollout if values is None else replace(rollout, bootstraps=values.clamp_max(0.0))
 
 
 def means_of(columns: dict[str, list[Tensor]]) -> dict[str, float]:

@@ -56,7 +56,7 @@ class QNetwork(PolicyNetwork):
     """A body, then one stream of action values, or two (value and advantage) that are joined.
 
     As a policy it acts ε-greedily (`epsilon` while it trains, `evaluation_epsilon` otherwise) with fresh noise; anchors
-    see π = softmax(Q / temperature) and V = Σ π Q, both without noise.
+    see π = softmax(Q / temperature) and V = max Q, what the greedy policy that is learnt is worth, both without noise.
     """
 
     atoms: Tensor
@@ -172,12 +172,12 @@ class QNetwork(PolicyNetwork):
         return self.q_values(obs) / self.temperature
 
     def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """log π(a|s), entropy and V = Σ π Q of π = softmax(Q / temperature), each [B]."""
+        """log π(a|s) and entropy of π = softmax(Q / temperature), and V = max Q, each [B]."""
         q = self.q_values(obs)
         logp = (q / self.temperature).log_softmax(-1)
         probabilities = logp.exp()
         taken = logp.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1)
-        return taken, -(probabilities * logp).sum(-1), (probabilities * q).sum(-1)
+        return taken, -(probabilities * logp).sum(-1), q.amax(-1)
 
     def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
         """log softmax(Q / temperature) at the action, [B]."""
@@ -185,9 +185,8 @@ class QNetwork(PolicyNetwork):
         return logp.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1)
 
     def value(self, obs: Tensor) -> Tensor:
-        """V = Σ π Q, [B]."""
-        q = self.q_values(obs)
-        return ((q / self.temperature).softmax(-1) * q).sum(-1)
+        """V = max Q, [B]."""
+        return self.q_values(obs).amax(-1)
 
 
 def make_q_network(
