@@ -113,7 +113,7 @@ def test_a_player_that_died_is_told_in_one_line():
     player.close()
 
 
-def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tmp_path, monkeypatch):
+def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tmp_path, monkeypatch, capsys):
     config = replace(BESIDE, env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
     train(config, tmp_path / "whole", progress=False)
     update = Trainer.one_update
@@ -134,6 +134,7 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
     with pytest.raises(SystemExit) as stopped:
         train(config, tmp_path / "cut", progress=False)
     assert stopped.value.code == 128 + signal.SIGTERM
+    assert "the last one stays" in capsys.readouterr().err
     monkeypatch.setattr(Trainer, "one_update", update)
     resume(tmp_path / "cut", progress=False)
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")

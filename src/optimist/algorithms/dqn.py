@@ -18,8 +18,9 @@ from optimist.algorithms.graphed_replay import GraphedReplay
 from optimist.algorithms.q_terms import QTerms
 from optimist.algorithms.rmsprop import CenteredRMSprop
 from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
-from optimist.core.anchor import Anchor, Policy
+from optimist.core.anchor import Anchor
 from optimist.core.memory import GoodRows
+from optimist.core.policy import Policy
 from optimist.errors import NonFiniteLoss
 from optimist.losses.policy import weighted_mean
 from optimist.losses.q_learning import large_margin, td_gradients, td_losses, td_target

@@ -11,7 +11,7 @@ from torch import Tensor
 from optimist.core.batch import Batch
 from optimist.core.episode import Steps
 from optimist.core.memory import GoodRows
-from optimist.core.policy import Policy as Policy
+from optimist.core.policy import Policy
 
 OptimizerStep = Callable[[Tensor], None]
 """Takes one optimiser step on a loss."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,12 +216,14 @@ class Trainer:
     def _leave(self, number: int) -> None:
         """Stop between two updates: save where that changes nothing, else keep the last checkpoint.
 
-        A signal to all processes of a job also ends the one that plays evaluations: its result is lost, and the run
-        goes on from the last checkpoint.
+        A signal to all processes of a job also ends the one that plays evaluations: its result is lost, and with it
+        this checkpoint.
         """
         if self.saves_envs and not self.collector.underway:
-            with suppress(PlayerGone):
+            try:
                 self._save()
+            except PlayerGone as gone:
+                print(f"optimist: no checkpoint here, the last one stays: {gone}", file=sys.stderr)
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _finish(self) -> dict[str, Any]:
