@@ -20,11 +20,11 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 ATARI = RunConfig(
     total_steps=1_920,
     device="cuda",
-    # A game every 20 steps, so that the memory fills.
+    # A game every 20 steps, with points in it, so that the memory fills.
     env=EnvConfig(
         id="optimist/Atari-v0",
         num_envs=4,
-        kwargs={"game": "Breakout", "sticky": 0.25, "max_frames": 80, "lanes": 2},
+        kwargs={"game": "Asterix", "sticky": 0.25, "max_frames": 80, "lanes": 2},
         clip_rewards=True,
         frame_stack=4,
     ),

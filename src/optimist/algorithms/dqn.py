@@ -21,6 +21,7 @@ from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.core.anchor import Anchor
 from optimist.core.memory import GoodRows
 from optimist.core.policy import Policy
+from optimist.cuda.beside import Beside
 from optimist.errors import NonFiniteLoss
 from optimist.losses.policy import weighted_mean
 from optimist.losses.q_learning import large_margin, td_gradients, td_losses, td_target
@@ -59,6 +60,8 @@ class DQN(Learner):
         self.replay = self.make_replay(frame_stack, device if config.replay_device == "learner" else "cpu")
         self.optimizer = self._make_optimizer(graphs)
         self.graphed = GraphedReplay(self) if graphs else None
+        forked = device if graphs else None
+        self.bootstrapping, self.valuing = Beside(forked), Beside(forked)  # the three passes of a recorded step
         self.gradient = MLPGradient(policy) if MLPGradient.fits(policy) else None
         self.steps = self.gradient_steps = 0
         self.cloned: Policy = MarginPolicy(policy, config.cloning_margin) if config.cloning == "margin" else policy
@@ -144,9 +147,10 @@ class DQN(Learner):
     def losses(self, batch: Transitions, good: GoodRows | None = None) -> QTerms:
         """L_total = E[w L(y − Q(s, a))] + λ_BC L_BC, with y = R + γᵐ max Q_target(s′, ·)."""
         noise = self.policy.draw_noise(self.generator)
+        targets = self.bootstrapping.begin(lambda: self.targets(batch))
         q = self.policy.forward(batch.obs, noise)
         values = q.gather(-1, batch.actions.unsqueeze(-1)).squeeze(-1)
-        row_losses = td_losses(values, self.targets(batch), self.config.loss)
+        row_losses = td_losses(values, targets(), self.config.loss)
         return QTerms(
             td=weighted_mean(row_losses, batch.weights),
             anchor=self.anchor.loss(self.cloned, good),  # λ_BC included; rows of M are drawn there if none are given
@@ -175,8 +179,11 @@ class DQN(Learner):
     @torch.no_grad()
     def targets(self, batch: Transitions) -> Tensor:
         """y, [B]."""
-        next_q = self.target.q_values(batch.next_obs, self.target.draw_noise(self.generator))
-        return td_target(batch.returns, batch.discounts, next_q, self.chosen(batch.next_obs))
+        next_q = self.valuing.begin(
+            lambda: self.target.q_values(batch.next_obs, self.target.draw_noise(self.generator))
+        )
+        chosen = self.chosen(batch.next_obs)
+        return td_target(batch.returns, batch.discounts, next_q(), chosen)
 
     def chosen(self, next_obs: Tensor) -> Tensor | None:
         """The online network's next actions [B] if learning is double; else None: the target network's own."""

@@ -90,9 +90,10 @@ class Rainbow(DQN):
         """L_total = E[w D(Φ T Z ‖ Z(s, a))] + λ_BC L_BC; DQN's where there is no distribution."""
         if self.config.atoms == 1:
             return super().losses(batch, good)
-        logits = self.policy(batch.obs, self.policy.draw_noise(self.generator))  # [B, A, atoms]
-        taken = of_actions(logits, batch.actions)  # [B, atoms]
-        row_losses = cross_entropy(taken, self.target_distributions(batch))
+        noise = self.policy.draw_noise(self.generator)
+        targets = self.bootstrapping.begin(lambda: self.target_distributions(batch))
+        taken = of_actions(self.policy(batch.obs, noise), batch.actions)  # [B, atoms]
+        row_losses = cross_entropy(taken, targets())
         return QTerms(
             td=weighted_mean(row_losses, batch.weights),
             anchor=self.anchor.loss(self.cloned, good),
@@ -103,8 +104,11 @@ class Rainbow(DQN):
     @torch.no_grad()
     def target_distributions(self, batch: Transitions) -> Tensor:
         """Φ T Z_target(s′, a*), [B, atoms]."""
-        probabilities = self.target(batch.next_obs, self.target.draw_noise(self.generator)).softmax(-1)
+        valued = self.valuing.begin(
+            lambda: self.target(batch.next_obs, self.target.draw_noise(self.generator)).softmax(-1)
+        )
         actions = self.chosen(batch.next_obs)
+        probabilities = valued()
         if actions is None:
             actions = (probabilities @ self.target.atoms).argmax(-1)
         return project(of_actions(probabilities, actions), batch.returns, batch.discounts, self.policy.atoms)

@@ -25,14 +25,17 @@ class NoisyLinear(nn.Module):
         self.bias_sigma = nn.Parameter(torch.full((fan_out,), sigma * bound))
 
     def forward(self, inputs: Tensor, noise: Noise | None = None) -> Tensor:
-        """[B, in] → [B, out], with noise of each row's own or the same for all.
+        """[B, in] → [B, out], with the same noise for all rows or of each row's own.
 
-        The noise has rank one, so no noisy weights are made: σ_w ⊙ (u vᵀ) x is u ⊙ (σ_w (v ⊙ x)).
+        In the second case no noisy weights are made: the noise has rank one, so σ_w ⊙ (u vᵀ) x is u ⊙ (σ_w (v ⊙ x)).
         """
-        mean = linear(inputs, self.weight, self.bias)
         if noise is None:
-            return mean
+            return linear(inputs, self.weight, self.bias)
         noise_in, noise_out = noise
+        if len(noise_in) == 1:
+            weight = torch.addcmul(self.weight, self.weight_sigma, noise_out.T * noise_in)
+            return linear(inputs, weight, torch.addcmul(self.bias, self.bias_sigma, noise_out[0]))
+        mean = linear(inputs, self.weight, self.bias)
         return torch.addcmul(mean, linear(inputs * noise_in, self.weight_sigma, self.bias_sigma), noise_out)
 
 
