@@ -69,13 +69,11 @@ class PPOConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class A2CConfig:
-    """Advantage actor-critic (Mnih et al., 2016, synchronous)."""
+class SynchronousConfig:
+    """What A2C and ACPER have in common: one gradient step by RMSprop on each rollout."""
 
-    name: Literal["a2c"] = "a2c"
-    """Which algorithm this is."""
     rollout_steps: int = 5
-    """T. Steps of each environment between two updates."""
+    """T. Steps of each environment between two updates; ACPER's replayed segments are as long."""
     learning_rate: float = 7e-4
     """RMSprop's learning rate at the start."""
     learning_rate_schedule: Literal["constant", "linear"] = "constant"
@@ -95,45 +93,43 @@ class A2CConfig:
     max_grad_norm: float | None = 0.5
     """Global gradient norm is clipped to this; None for no clipping."""
     normalize_advantages: Literal["batch", "off"] = "off"
-    """Standardise advantages over the batch, or not."""
+    """Standardise the advantages of fresh steps over the batch, or not."""
 
-    def __post_init__(self) -> None:
-        _check_common(self, "a2c")
-        _check_rmsprop(self, "a2c")
+    def check(self, name: str) -> None:
+        """Raise ConfigError, naming the field, if one holds what it cannot."""
+        _check_common(self, name)
+        if not 0.0 <= self.rmsprop_alpha < 1.0 or not self.rmsprop_eps > 0:
+            raise ConfigError(
+                f"{name}.rmsprop_alpha must lie in [0, 1) and rmsprop_eps above 0, "
+                f"got {self.rmsprop_alpha}, {self.rmsprop_eps}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ACPERConfig:
+class A2CConfig(SynchronousConfig):
+    """Advantage actor-critic (Mnih et al., 2016, synchronous)."""
+
+    name: Literal["a2c"] = "a2c"
+    """Which algorithm this is."""
+
+    def __post_init__(self) -> None:
+        self.check("a2c")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ACPERConfig(SynchronousConfig):
     """Actor-critic with prioritised replay: A2C, and after each update a few on replayed rollouts.
 
     A reconstruction of the baseline of the SIL paper, of which neither code nor settings are public; the defaults are
-    those of its nearest documented parts, OpenAI's ACER and SIL's buffer.
+    those of its nearest documented parts, OpenAI's ACER (also where they equal A2C's) and SIL's buffer.
     """
 
     name: Literal["acper"] = "acper"
     """Which algorithm this is."""
     rollout_steps: int = 20
     """T. Steps of each environment between two updates, and of a replayed segment (ACER)."""
-    learning_rate: float = 7e-4
-    """RMSprop's learning rate at the start (ACER)."""
-    learning_rate_schedule: Literal["constant", "linear"] = "constant"
-    """Constant, or falling linearly to 0 over the run."""
-    rmsprop_alpha: float = 0.99
-    """Smoothing of RMSprop's squared gradients (ACER)."""
-    rmsprop_eps: float = 1e-5
-    """RMSprop's ε (ACER)."""
-    gamma: float = 0.99
-    """γ. Discount."""
-    gae_lambda: float = 1.0
-    """λ of the advantages of fresh steps, and of the traces of replayed ones."""
-    value_coef: float = 0.5
-    """c_v. Weight of the squared value error (ACER's q coefficient)."""
-    entropy_coef: float = 0.01
-    """c_ent. Weight of the entropy bonus (ACER)."""
     max_grad_norm: float | None = 10.0
     """Global gradient norm is clipped to this; None for no clipping (ACER)."""
-    normalize_advantages: Literal["batch", "off"] = "off"
-    """Standardise the advantages of fresh steps over the batch, or not."""
     replay_updates: int = 4
     """Gradient steps on replayed segments after each fresh one (ACER's replay ratio); 0 leaves plain A2C."""
     replay_segments: int = 16
@@ -152,8 +148,7 @@ class ACPERConfig:
     """β of prioritised replay's importance weights (SIL's buffer)."""
 
     def __post_init__(self) -> None:
-        _check_common(self, self.name)
-        _check_rmsprop(self, self.name)
+        self.check("acper")
         if self.rollout_steps < 2 and self.replay_updates > 0:
             raise ConfigError("acper.rollout_steps must be at least 2: the last state of a segment is its bootstrap")
         for name in ("replay_segments", "replay_capacity"):
@@ -214,7 +209,7 @@ class CardiffPPOConfig:
 ActorCriticConfig = PPOConfig | A2CConfig | CardiffPPOConfig | ACPERConfig
 
 
-def _check_common(config: ActorCriticConfig, name: str) -> None:
+def _check_common(config: PPOConfig | CardiffPPOConfig | SynchronousConfig, name: str) -> None:
     check_fields(config, f"{name}.")
     if config.rollout_steps < 1:
         raise ConfigError(f"{name}.rollout_steps must be at least 1, got {config.rollout_steps}")
@@ -234,12 +229,4 @@ def _check_adam(config: PPOConfig | CardiffPPOConfig, name: str) -> None:
     if not all(0.0 <= beta < 1.0 for beta in config.adam_betas) or not config.adam_eps > 0:
         raise ConfigError(
             f"{name}.adam_betas must lie in [0, 1) and adam_eps above 0, got {config.adam_betas}, {config.adam_eps}"
-        )
-
-
-def _check_rmsprop(config: A2CConfig | ACPERConfig, name: str) -> None:
-    if not 0.0 <= config.rmsprop_alpha < 1.0 or not config.rmsprop_eps > 0:
-        raise ConfigError(
-            f"{name}.rmsprop_alpha must lie in [0, 1) and rmsprop_eps above 0, "
-            f"got {config.rmsprop_alpha}, {config.rmsprop_eps}"
         )
