@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from resumable import Runs
+from variants import changed
 
 from optimist.report.means import difference_interval, mean_interval
 
@@ -85,17 +86,9 @@ def compile_rules() -> None:
 def make_config(method: str, red: str, rules: str, seed: int, total_steps: int) -> Any:
     """The method's preset with its changes."""
     from optimist.presets import get_preset
-    from optimist.tracking.config_io import merge
 
     name, _, changes = method.partition(":")
-    config = get_preset(METHODS.get(name, f"cage2/{name}"))(red=red, rules=rules)
-    nested: dict[str, Any] = {}
-    for pair in changes.split(","):
-        if pair:
-            setting, _, value = pair.partition("=")
-            part, _, field = setting.rpartition(".")
-            nested.setdefault(part or "opr", {})[field] = _value(value)
-    config = merge(config, nested)
+    config = changed(get_preset(METHODS.get(name, f"cage2/{name}"))(red=red, rules=rules), changes)
     return dataclasses.replace(
         config, seed=seed, total_steps=total_steps, threads=1, tensorboard=False, checkpoint_every=10**9
     )
@@ -203,13 +196,6 @@ def cells(own: list[dict[str, Any]], base: list[dict[str, Any]], reds: list[str]
         found += [str(mean_interval(values[mode])) for mode in ("argmax", "sampled")]
         found.append("–" if not base or own == base else str(difference_interval(values["argmax"], others["argmax"])))
     return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from resumable import Runs
+from variants import value_of
 
 from optimist.report.proportions import fisher_lower, wilson_interval
 
@@ -61,7 +61,7 @@ def run_one(task: str, size: int, total_steps: int, method: str, seed: int) -> d
     parameters = {"size": size} if task == "deepsea" else {}
     config = get_preset(f"{task}/{name}")(**parameters)
     config = dataclasses.replace(config, seed=seed, total_steps=total_steps, tensorboard=False, checkpoint_every=10**9)
-    fields = {pair.split("=")[0]: _value(pair.split("=")[1]) for pair in changes.split(",") if pair}
+    fields = {pair.split("=")[0]: value_of(pair.split("=")[1]) for pair in changes.split(",") if pair}
     learner = {key[4:]: fields.pop(key) for key in list(fields) if key.startswith("alg.")}
     config = dataclasses.replace(
         config,
@@ -98,13 +98,6 @@ def render(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
             f"| {method} | {seen}/{len(own)} | {solved}/{len(own)} | {conversion} | {low:.2f} – {high:.2f} | {p:.2f} |"
         )
     return "\n".join(lines) + "\n"
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return None if text == "None" else text
 
 
 if __name__ == "__main__":

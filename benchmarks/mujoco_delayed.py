@@ -17,6 +17,7 @@ from typing import Any
 
 from classic import half_width
 from resumable import Runs
+from variants import changed
 
 METHODS = ["ppo", "ppo-opr", "ppo-sil"]
 CURVE_POINTS = 100
@@ -25,7 +26,12 @@ CURVE_POINTS = 100
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", nargs="+", default=["Hopper-v5", "HalfCheetah-v5"])
-    parser.add_argument("--presets", nargs="+", default=METHODS, help="names behind mujoco/")
+    parser.add_argument(
+        "--presets",
+        nargs="+",
+        default=METHODS,
+        help="names behind mujoco/, with settings changed if wanted: ppo-opr:bc_coef=0.01",
+    )
     parser.add_argument("--delay", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
@@ -53,7 +59,8 @@ def run_one(env: str, method: str, delay: int, seed: int, total_steps: int) -> d
     from optimist.tracking.metrics_log import read_metrics
     from optimist.training.loop import train
 
-    config = get_preset(f"mujoco/{method}")(env=env, delay=delay)
+    name, _, changes = method.partition(":")
+    config = changed(get_preset(f"mujoco/{name}")(env=env, delay=delay), changes)
     config = dataclasses.replace(config, seed=seed, total_steps=total_steps, tensorboard=False)
     with tempfile.TemporaryDirectory() as folder:
         summary = train(config, Path(folder) / "run", progress=False)

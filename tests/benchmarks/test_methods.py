@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from optimist.errors import ConfigError
 from tests.benchmarks.scripts import FOLDER, load
 
 
@@ -41,6 +42,8 @@ def test_both_grids_share_the_methods_of_the_paper():
 def test_a_delayed_mujoco_run_is_a_row_with_its_curve():
     pytest.importorskip("mujoco")
     mujoco = load("mujoco_delayed")
+    with pytest.raises(ConfigError, match="bc_coef"):
+        mujoco.run_one("Hopper-v5", "ppo-opr:bc_coef=-1", 20, 0, 4096)
     row = mujoco.run_one("Hopper-v5", "ppo-sil", 20, 0, 4096)
     assert (row["env"], row["method"], row["delay"], row["steps"]) == ("Hopper-v5", "ppo-sil", 20, 4096)
     assert [step for step, _ in row["curve"]] == [2048, 4096]
