@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.replay.sum_tree import WIDTH, SumTree
+from optimist.replay.sum_tree import WIDTH, WIDTH_ON_GPU, SumTree
 
 
 def plain_find(weights: np.ndarray, share: float) -> int:
@@ -27,12 +27,13 @@ def test_leaves_are_found_by_hand():
     assert tree.find(shares).tolist() == [0, 0, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("width", [WIDTH, WIDTH_ON_GPU, 2])
 @pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, WIDTH**2 + 3])
-def test_the_tree_finds_what_a_plain_walk_finds(size):
+def test_the_tree_finds_what_a_plain_walk_finds(size, width):
     generator = np.random.default_rng(size)
     weights = generator.integers(0, 5, size).astype(float)  # whole numbers: every sum is exact
     weights[generator.integers(size)] = 3.0
-    tree = SumTree(size)
+    tree = SumTree(size, width=width)
     tree.set(torch.arange(size), torch.from_numpy(weights))
     shares = generator.random(200)
     assert tree.find(torch.from_numpy(shares)).tolist() == [plain_find(weights, share) for share in shares]
