@@ -104,14 +104,12 @@ class Rainbow(DQN):
     @torch.no_grad()
     def target_distributions(self, batch: Transitions) -> Tensor:
         """Φ T Z_target(s′, a*), [B, atoms]."""
-        valued = self.valuing.begin(
-            lambda: self.target(batch.next_obs, self.target.draw_noise(self.generator)).softmax(-1)
-        )
+        valued = self.valuing.begin(lambda: self.target(batch.next_obs, self.target.draw_noise(self.generator)))
         actions = self.chosen(batch.next_obs)
-        probabilities = valued()
+        logits = valued()
         if actions is None:
-            actions = (probabilities @ self.target.atoms).argmax(-1)
-        return project(of_actions(probabilities, actions), batch.returns, batch.discounts, self.policy.atoms)
+            actions = self.target.means(logits).argmax(-1)
+        return project(of_actions(logits, actions).softmax(-1), batch.returns, batch.discounts, self.policy.atoms)
 
 
 def of_actions(outputs: Tensor, actions: Tensor) -> Tensor:
