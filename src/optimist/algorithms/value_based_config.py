@@ -68,8 +68,9 @@ class ValueBasedConfig:
     """Temperature of the policy an anchor such as OPR sees, π = softmax(Q / temperature)."""
     cloning: Literal["cross_entropy", "margin"] = "margin"
     """OPR's L_BC: −log π(a|s), or the large margin of DQfD, max_b [Q(s,b) + margin · (b ≠ a)] − Q(s,a)."""
-    cloning_margin: float = 0.1
-    """The margin by which a good action's value should exceed the others', in units of the learner's reward."""
+    cloning_margin: float = 0.01
+    """The margin by which a good action's value should exceed the others', in units of the learner's reward. It should
+    not be much larger than what actions really differ by, or the detours of a good episode are learnt with it."""
 
     def __post_init__(self) -> None:
         self.check("value_based")
