@@ -42,10 +42,12 @@ def test_tensorboard_gets_the_same_numbers_and_forgets_those_beyond_a_resume(run
             all_writers.write(step, {"loss/total": float(step), "opr/threshold": math.nan})
     with Writers(run, config, resumed_at=1) as all_writers:
         all_writers.write(2, {"loss/total": 20.0})
+        all_writers.write(9, {"loss/total": 90.0, "evaluation/step": 4, "evaluation/mean_return": 7.0})
     events = accumulator.EventAccumulator(str(run.path / "tensorboard"))
     events.Reload()
-    assert [(event.step, event.value) for event in events.Scalars("loss/total")] == [(1, 1.0), (2, 20.0)]
-    assert events.Tags()["scalars"] == ["loss/total"]
+    assert [(event.step, event.value) for event in events.Scalars("loss/total")] == [(1, 1.0), (2, 20.0), (9, 90.0)]
+    assert [(event.step, event.value) for event in events.Scalars("evaluation/mean_return")] == [(4, 7.0)]
+    assert "opr/threshold" not in events.Tags()["scalars"]
 
 
 def test_without_tensorboard_the_run_goes_on_and_a_note_says_so(run, monkeypatch):

@@ -77,8 +77,9 @@ class _TensorBoard:
         self.writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=purge)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        evaluated = int(metrics.get("evaluation/step", step))  # one in the background becomes known later
         for name, value in metrics.items():
-            self.writer.add_scalar(name, value, step)
+            self.writer.add_scalar(name, value, evaluated if name.startswith("evaluation/") else step)
 
     def close(self) -> None:
         self.writer.close()
