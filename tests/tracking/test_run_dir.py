@@ -209,12 +209,10 @@ from pathlib import Path
 from optimist.tracking.run_dir import RunDir
 from optimist.config import RunConfig
 run = RunDir.create(Path(sys.argv[1]), RunConfig())
-child = os.fork()  # as an environment worker is
-if child == 0:
-    time.sleep(60)
-    os._exit(0)
-print(child, flush=True)
+if os.fork() == 0:  # as an environment worker is
+    print(os.getpid(), flush=True)  # by the worker: it has let go of the lock then
 time.sleep(60)
+os._exit(0)
 """
 
 
