@@ -85,7 +85,7 @@ class SynchronousConfig:
     gamma: float = 0.99
     """γ. Discount."""
     gae_lambda: float = 1.0
-    """λ of generalised advantage estimation; 1 gives n-step returns."""
+    """λ of generalised advantage estimation, and of the traces of ACPER's replayed steps; 1 gives n-step returns."""
     value_coef: float = 0.5
     """c_v. Weight of the squared value error."""
     entropy_coef: float = 0.01
