@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from resumable import Runs
-from variants import value_of
+from variants import changed
 
 from optimist.report.proportions import fisher_lower, wilson_interval
 
@@ -61,13 +61,7 @@ def run_one(task: str, size: int, total_steps: int, method: str, seed: int) -> d
     parameters = {"size": size} if task == "deepsea" else {}
     config = get_preset(f"{task}/{name}")(**parameters)
     config = dataclasses.replace(config, seed=seed, total_steps=total_steps, tensorboard=False, checkpoint_every=10**9)
-    fields = {pair.split("=")[0]: value_of(pair.split("=")[1]) for pair in changes.split(",") if pair}
-    learner = {key[4:]: fields.pop(key) for key in list(fields) if key.startswith("alg.")}
-    config = dataclasses.replace(
-        config,
-        opr=dataclasses.replace(config.opr, **fields),
-        algorithm=dataclasses.replace(config.algorithm, **learner),
-    )
+    config = changed(config, changes)
     with tempfile.TemporaryDirectory() as folder:
         summary = train(config, Path(folder) / "run", progress=False)
     keep = ("seed", "steps", "episodes", "goal_seen", "first_goal_step", "goal_rate", "solved", "last_100_return")
