@@ -203,6 +203,19 @@ def test_the_nature_rmsprop_by_hand():
     assert parameter.item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_small_epsilon_for_the_mean_is_the_nature_epsilon_for_the_sum():
+    moved = []
+    for rows, eps in ((1, 0.01 / 32**2), (32, 0.01)):
+        parameter = torch.nn.Parameter(torch.zeros(50))
+        optimizer = CenteredRMSprop([parameter], lr=0.1, alpha=0.95, eps=eps)
+        for seed in range(20):
+            parameter.grad = 1e-3 * rows * torch.randn(50, generator=torch.Generator().manual_seed(seed))
+            optimizer.step()
+        moved.append(parameter.detach())
+    assert torch.allclose(*moved, rtol=1e-4, atol=1e-6)
+    assert moved[0].abs().mean() > 0.01
+
+
 def test_a_loss_that_is_no_number_is_told():
     learner = make(DQNConfig(**SMALL))
     terms = learner.losses(dataclasses.replace(batch(), returns=torch.full((5,), float("nan"))))

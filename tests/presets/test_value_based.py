@@ -33,10 +33,22 @@ def test_atari_learners_take_a_gradient_step_for_every_four_steps_and_keep_a_mil
     assert (config.env.frame_stack, config.env.clip_rewards) == (4, True)
 
 
+@pytest.mark.parametrize(("fast", "plain"), [("fast-dqn", "dqn-modern"), ("fast-rainbow", "rainbow")])
+def test_fast_atari_learners_replay_as_much_in_fewer_and_larger_minibatches(fast, plain):
+    fast, plain = get_preset(f"atari/{fast}")(), get_preset(f"atari/{plain}")()
+    ours, theirs = fast.algorithm, plain.algorithm
+    replayed = ours.gradient_steps * ours.minibatch_size / fast.batch_size
+    assert replayed == theirs.gradient_steps * theirs.minibatch_size / plain.batch_size == 8
+    assert (fast.env.num_envs, ours.minibatch_size, fast.policy_lag) == (64, 128, 1)
+    assert ours.learning_rate == 2 * theirs.learning_rate
+    assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"] is False
+
+
 def test_nature_and_modern_settings_are_those_of_their_papers():
     nature, modern = get_preset("atari/dqn")(), get_preset("atari/dqn-modern")()
     a, b = nature.algorithm, modern.algorithm
-    assert (a.optimizer, a.learning_rate, a.rmsprop_alpha, a.rmsprop_eps) == ("rmsprop", 2.5e-4, 0.95, 0.01)
+    assert (a.optimizer, a.learning_rate, a.rmsprop_alpha) == ("rmsprop", 2.5e-4, 0.95)
+    assert a.rmsprop_eps * a.minibatch_size**2 == pytest.approx(0.01)
     assert (a.target_interval, a.target_unit, a.learning_starts) == (10_000, "gradient_steps", 50_000)
     assert (a.epsilon_final, a.evaluation_epsilon, a.loss) == (0.1, 0.05, "huber")
     assert (b.optimizer, b.learning_rate, b.adam_eps, b.target_interval) == ("adam", 6.25e-5, 1.5e-4, 8_000)

@@ -49,8 +49,9 @@ class ValueBasedConfig:
     """Adam's ε."""
     rmsprop_alpha: float = 0.95
     """Smoothing of RMSprop's gradients and squared gradients."""
-    rmsprop_eps: float = 0.01
-    """RMSprop's ε, added to the variance."""
+    rmsprop_eps: float = 1e-5
+    """RMSprop's ε, added to the variance of gradients of the mean over a minibatch. The 0.01 of 2015 is for their sum
+    over 32 rows, whose variance is 32² times as large."""
     gamma: float = 0.99
     """γ. Discount."""
     double: bool = False
