@@ -127,7 +127,9 @@ def run_one(
         "updates": summary["updates"],
         "last_100_return": round(summary["last_100_return"], 4),
         "seconds": round(summary["time/seconds"], 1),
-        "curve": thin([[line["step"], round(line["rollout/raw_return"], 3)] for line in metrics]),
+        "curve": thin(
+            [[line["step"], round(line["rollout/raw_return"], 3)] for line in metrics if "rollout/raw_return" in line]
+        ),
     }
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from optimist.algorithms.a2c import A2C
+from optimist.algorithms.rmsprop import TensorFlowRMSprop
 from optimist.config import A2CConfig
 from optimist.core.batch import Batch
 from optimist.core.config import OPRConfig
@@ -69,6 +70,34 @@ def test_rmsprop_has_the_configs_numbers_and_its_rate_falls():
     learner.update(random_rollout(0, progress=0.25))
     group = learner.optimizer.param_groups[0]
     assert (group["lr"], group["alpha"], group["eps"]) == (pytest.approx(0.3), 0.9, 1e-3)
+
+
+def test_tensorflows_rmsprop_by_hand_and_as_stable_baselines3_has_it():
+    from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
+
+    parameters = [torch.nn.Parameter(torch.ones(7)) for _ in range(2)]
+    ours = TensorFlowRMSprop(parameters[:1], lr=0.1, alpha=0.9, eps=1e-3)
+    theirs = RMSpropTFLike(parameters[1:], lr=0.1, alpha=0.9, eps=1e-3)
+    expected, square = 1.0, 1.0
+    for seed in range(10):
+        gradient = torch.randn(7, generator=torch.Generator().manual_seed(seed))
+        for parameter, optimizer in zip(parameters, (ours, theirs), strict=True):
+            parameter.grad = gradient.clone()
+            optimizer.step()
+        square = 0.9 * square + 0.1 * gradient[0].item() ** 2
+        expected -= 0.1 * gradient[0].item() / (square + 1e-3) ** 0.5
+    assert parameters[0][0].item() == pytest.approx(expected, rel=1e-5)
+    assert torch.allclose(*parameters, rtol=1e-5)
+
+
+def test_the_form_of_rmsprop_is_an_option_and_moves_small_gradients_less():
+    moved = []
+    for form in ("torch", "tensorflow"):
+        policy = TableActorCritic()
+        before = policy.logits.detach().clone()
+        A2C(policy, A2CConfig(rmsprop_form=form, max_grad_norm=1e-2)).update(random_rollout(0))
+        moved.append((policy.logits - before).abs().max().item())
+    assert 0 < 100 * moved[1] < moved[0]
 
 
 def test_a_loss_that_is_not_a_number_is_named():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
+from optimist.algorithms.rmsprop import TensorFlowRMSprop
 from optimist.config import A2CConfig, ACPERConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor
@@ -26,9 +27,10 @@ class A2C(ActorCriticLearner):
     ) -> None:
         super().__init__(policy, config, anchor, seed)
         self.config = config
-        self.optimizer = torch.optim.RMSprop(
+        form = TensorFlowRMSprop if config.rmsprop_form == "tensorflow" else torch.optim.RMSprop
+        self.optimizer = form(
             [self.flat], lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
-        )
+        )  # fmt: skip
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """One gradient step on one rollout: memory → shaping → advantages → loss → step."""

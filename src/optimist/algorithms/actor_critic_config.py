@@ -82,6 +82,9 @@ class SynchronousConfig:
     """Smoothing of RMSprop's squared gradients."""
     rmsprop_eps: float = 1e-5
     """RMSprop's ε."""
+    rmsprop_form: Literal["torch", "tensorflow"] = "torch"
+    """`torch`: ε beside the root, squared gradients from 0; `tensorflow`: ε under it, from 1, which makes the steps of
+    small gradients small (OpenAI baselines, the SIL authors)."""
     gamma: float = 0.99
     """γ. Discount."""
     gae_lambda: float = 1.0

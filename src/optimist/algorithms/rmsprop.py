@@ -1,4 +1,4 @@
-"""The RMSprop of Mnih et al. (2015): centred, with ε under the root."""
+"""RMSprop with ε under the root: centred as in Mnih et al. (2015), and as TensorFlow has it."""
 
 from __future__ import annotations
 
@@ -44,3 +44,23 @@ class CenteredRMSprop(torch.optim.Optimizer):
     def fresh_state(parameter: Tensor) -> dict[str, Tensor]:
         """Both means before the first step."""
         return {"mean": torch.zeros_like(parameter.data), "square": torch.zeros_like(parameter.data)}
+
+
+class TensorFlowRMSprop(torch.optim.Optimizer):
+    """θ ← θ − η g / √(E[g²] + ε), the mean with smoothing α and 1 before the first step: A2C's in OpenAI baselines."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, alpha: float, eps: float) -> None:
+        super().__init__(parameters, {"lr": lr, "alpha": alpha, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step down the gradients there are."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state["square"] = torch.ones_like(parameter.data)
+                state["square"].lerp_(parameter.grad.square(), 1.0 - group["alpha"])
+                parameter.addcdiv_(parameter.grad, (state["square"] + group["eps"]).sqrt(), value=-group["lr"])

@@ -60,8 +60,15 @@ PAPER = replace(
 # rose above −19.5 after 1.0M steps instead of 0.47M (one seed each).
 FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
-# SIL's A2C on Atari (baselines): RMSprop, constant rate, and 0.5 of ½(R − V)².
-A2C = A2CConfig(rollout_steps=5, learning_rate=7e-4, value_coef=0.25, entropy_coef=0.01, max_grad_norm=0.5)
+# SIL's A2C on Atari (baselines): TensorFlow's RMSprop, constant rate, and 0.5 of ½(R − V)².
+A2C = A2CConfig(
+    rollout_steps=5,
+    learning_rate=7e-4,
+    rmsprop_form="tensorflow",
+    value_coef=0.25,
+    entropy_coef=0.01,
+    max_grad_norm=0.5,
+)
 
 
 @preset("atari/ppo")
@@ -129,7 +136,7 @@ def a2c_sil(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -
 def acper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
     """Actor-critic with prioritised replay, a reconstruction: 16 environments × 20 steps, 4 replayed steps to one."""
     # ACER keeps 50,000 steps an environment; here 50,000 in all, stacked frames of 28 kB each: 1.4 GB.
-    return _config(_sil_env(game, sticky), ACPERConfig(replay_capacity=50_000), NO_OPR, long)
+    return _config(_sil_env(game, sticky), ACPERConfig(replay_capacity=50_000, rmsprop_form="tensorflow"), NO_OPR, long)
 
 
 @preset("atari/fast-ppo")
