@@ -75,3 +75,8 @@ def test_a_misspelt_setting_is_refused_before_anything_is_written(tmp_path, sett
 
 def test_the_public_names_are_there():
     assert all(getattr(optimist, name) is not None for name in optimist.__all__)
+
+
+def test_a_wrong_setting_is_compared_with_the_presets_own_too():
+    with pytest.raises(UnknownName, match=r"no setting 'siz'; did you mean 'size'\?"):
+        optimist.train("deepsea/opr", siz=3)

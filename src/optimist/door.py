@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optimist.config import RunConfig
 from optimist.envs.make import make_envs
-from optimist.errors import CheckpointError, ShapeMismatch
+from optimist.errors import CheckpointError, ShapeMismatch, unknown_name
 from optimist.networks.policy import PolicyNetwork
 from optimist.tracking.run_dir import RunDir
 from optimist.training.build import make_policy
@@ -80,5 +80,10 @@ def train(preset: str, *, out: str | Path | None = None, progress: bool = True, 
     chosen = get_preset(preset)
     own = {parameter.name for parameter in chosen.parameters}
     config = chosen(**{name: value for name, value in settings.items() if name in own})
-    config = merge(config, {name: value for name, value in settings.items() if name not in own})
+    rest = {name: value for name, value in settings.items() if name not in own}
+    known = [*own, *(field.name for field in fields(config))]
+    for name in rest:
+        if name not in known:
+            raise unknown_name("setting", name, known)
+    config = merge(config, rest)
     return run(config, None if out is None else Path(out), progress=progress)

@@ -40,6 +40,7 @@ def test_fast_atari_learners_replay_as_much_in_fewer_and_larger_minibatches(fast
     replayed = ours.gradient_steps * ours.minibatch_size / fast.batch_size
     assert replayed == theirs.gradient_steps * theirs.minibatch_size / plain.batch_size == 8
     assert (fast.env.num_envs, ours.minibatch_size, fast.policy_lag) == (64, 128, 1)
+    assert fast.checkpoint_every / fast.env.num_envs > 27_000  # the longest game
     assert ours.learning_rate == 2 * theirs.learning_rate
     assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"] is False
 
@@ -60,3 +61,5 @@ def test_cage2_learners_play_half_a_million_steps_on_cardiffs_interface():
     config = get_preset("cage2/rainbow-opr")(red="Meander")
     assert (config.total_steps, config.env.id) == (500_000, "optimist/CAGE2Cardiff-v0")
     assert (config.env.kwargs["red"], config.env.truncation, config.env.store_executed) == ("Meander", "end", True)
+    assert config.algorithm.value_min == -60.0
+    assert get_preset("cage2/rainbow")(horizon=100).algorithm.value_min == -200.0  # longer games cost more

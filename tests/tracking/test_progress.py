@@ -4,12 +4,16 @@ import math
 
 from rich.console import Console
 
-from optimist.config import EnvConfig, RunConfig
+from optimist.config import EnvConfig, PPOConfig, RunConfig, SILConfig
 from optimist.core.config import OPRConfig
 from optimist.tracking.progress import Progress, header
 
 CONFIG = RunConfig(
-    total_steps=1000, seed=3, env=EnvConfig(id="optimist/DeepSea-v0", kwargs={"size": 12}), opr=OPRConfig()
+    total_steps=1000,
+    seed=3,
+    env=EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 12}),
+    algorithm=PPOConfig(rollout_steps=25),
+    opr=OPRConfig(),
 )
 METRICS = {"rollout/raw_return": 0.5, "policy/entropy": 0.69314, "opr/threshold": -0.01, "opr/memory_fill": 0.42,
            "rollout/goal_rate": math.nan}  # fmt: skip
@@ -30,7 +34,10 @@ def display(terminal=False, width=160, **options):
 
 def test_the_header_says_what_trains_on_what():
     assert header(CONFIG) == "PPO+OPR on optimist/DeepSea-v0(size=12): 1,000 steps, 8 envs, seed 3"
-    assert header(RunConfig()).startswith("PPO on CartPole-v1: 100,000 steps")
+    assert header(RunConfig(total_steps=100_000)).startswith("PPO on CartPole-v1: 99,328 steps")  # whole updates
+    delayed = dataclasses.replace(RunConfig().env, reward_delay=20)
+    both = dataclasses.replace(CONFIG, env=delayed, sil=SILConfig(enabled=True))
+    assert header(both).startswith("PPO+OPR+SIL on CartPole-v1, rewards every 20 steps: ")
 
 
 def test_without_a_terminal_there_are_plain_lines_now_and_then():

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import signal
 import subprocess
@@ -136,11 +137,11 @@ def test_summary_and_final_policy_come_back(tmp_path):
         assert run.read_summary() is None
         with pytest.raises(RunFolderError, match=r"has no final.safetensors; the run has not ended: optimist resume"):
             run.read_final()
-        run.write_summary({"solved": True, "τ": 0.5})
+        run.write_summary({"solved": True, "τ": 0.5, "interval": (math.nan, math.inf)})
         run.write_final({"w": shared, "tied": shared, "t": torch.ones(2, 3).T}, {"step": "7"})
     run = RunDir.read(tmp_path / "r")
     state, words = run.read_final()
-    assert run.read_summary() == {"solved": True, "τ": 0.5}
+    assert run.read_summary() == {"solved": True, "τ": 0.5, "interval": [None, None]}  # JSON has no NaN
     assert state["tied"].tolist() == [1, 1]
     assert state["t"].shape == (3, 2)
     assert words == {"step": "7"}

@@ -101,7 +101,7 @@ def test_a_lagged_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config,
 
 
 @pytest.mark.parametrize("stop_after", [2, 3])  # with a rollout under way, and just behind a checkpoint
-def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypatch, stop_after):
+def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypatch, capsys, stop_after):
     update = Trainer.one_update
 
     def interrupted(self):
@@ -112,9 +112,13 @@ def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypat
 
     monkeypatch.setattr(Trainer, "one_update", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train(LAGGED, tmp_path / "run", progress=False)
+        train(LAGGED, tmp_path / "run")
+    saved = stop_after // 3 * 3 * LAGGED.batch_size
+    told = f"`optimist resume {tmp_path / 'run'}` goes on from step {saved:,}" if saved else "nothing is saved yet"
+    assert f"stopped at step {stop_after * LAGGED.batch_size:,}; {told}" in capsys.readouterr().err
     monkeypatch.setattr(Trainer, "one_update", update)
-    resume(tmp_path / "run", progress=False)
+    resume(tmp_path / "run")
+    assert f"{'goes on' if saved else 'no checkpoint'}: from step {saved:,}" in capsys.readouterr().err
     assert lines(tmp_path / "run") == lines(run)
 
 

@@ -71,6 +71,19 @@ def test_a_picture_for_each_step_where_the_environment_draws_itself(tmp_path, ca
     assert "was trained without OPR" in capsys.readouterr().err
 
 
+def test_what_cannot_be_drawn_here_is_one_line(tmp_path, monkeypatch, capsys):
+    env = EnvConfig(id="CartPole-v1", num_envs=4, vectorization="sync")
+    config = dataclasses.replace(DEEPSEA, env=env, opr=OPRConfig(enabled=False))
+    train(config, tmp_path / "run", progress=False)
+
+    def fail(self):
+        raise RuntimeError("no OpenGL platform")
+
+    monkeypatch.setattr("gymnasium.vector.SyncVectorEnv.render", fail)
+    assert main(["watch", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.strip().endswith("here: no OpenGL platform")
+
+
 def test_cage_prints_its_tables(tmp_path):
     config = dataclasses.replace(
         DEEPSEA, env=EnvConfig(id="optimist/CAGE2-v0", num_envs=8, kwargs={"red": "B_line", "horizon": 8},

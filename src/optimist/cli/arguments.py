@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from optimist.errors import ConfigError, unknown_name
+from optimist.tracking.atomic import strict
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,22 +43,11 @@ def refuse_unknown(rest: list[str], known: list[str]) -> None:
 def print_result(result: Mapping[str, Any], as_json: bool) -> None:
     """The result as lines to read, or as one JSON object on one line."""
     if as_json:
-        print(json.dumps(_strict(result), ensure_ascii=False), flush=True)
+        print(json.dumps(strict(result), ensure_ascii=False), flush=True)
         return
     width = max((len(name) for name in result), default=0)
     for name, value in result.items():
         print(f"{name:<{width}}  {_readable(value)}")
-
-
-def _strict(value: Any) -> Any:
-    """The value as JSON allows it: numbers that are none become null."""
-    if isinstance(value, Mapping):
-        return {str(key): _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def _readable(value: Any) -> str:

@@ -13,7 +13,7 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="optimist resume", description="Go on with a run that was stopped, exactly where it was.")
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on the last line")
-    parser.add_argument("--quiet", action="store_true", help="no progress display")
+    parser.add_argument("--quiet", action="store_true", help="print nothing while all goes well")
     options = parser.parse_all(list(argv))
 
     from optimist.training.loop import resume

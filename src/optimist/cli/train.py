@@ -59,7 +59,7 @@ def command_parser(preset: Preset | None) -> Parser:
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file that overrides settings of the preset")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<preset>-<seed>-<time>)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on the last line")
-    parser.add_argument("--quiet", action="store_true", help="no progress display")
+    parser.add_argument("--quiet", action="store_true", help="print nothing while all goes well")
     for parameter in preset.parameters if preset else ():
         flag = f"--{parameter.name.replace('_', '-')}"
         meaning = f"{parameter.meaning} (default: {parameter.default})".replace("%", "%%")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +32,8 @@ def main(argv: Sequence[str]) -> int:
 
     if options.out is not None:
         check_kind(options.out)
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        os.environ.setdefault("MUJOCO_GL", "egl")  # draws without a screen
     if options.episode is None:
         film = film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps)
     else:

@@ -60,6 +60,8 @@ PAPER = replace(
 # rose above −19.5 after 1.0M steps instead of 0.47M (one seed each).
 FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
+FAST_CHECKPOINTS = 2_500_000  # 39,000 steps of each of 64 environments: longer than any game
+
 # SIL's A2C on Atari (baselines): TensorFlow's RMSprop, constant rate, and 0.5 of ½(R − V)².
 A2C = A2CConfig(
     rollout_steps=5,
@@ -79,7 +81,7 @@ def ppo(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> Ru
 
 @preset("atari/opr")
 def opr(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
-    """The same PPO with OPR, our default."""
+    """CleanRL's PPO with OPR, our default."""
     return _config(_env(game, sticky, num_envs=8), CLEANRL, OPRConfig(), long)
 
 
@@ -103,7 +105,7 @@ def paper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> 
 def fast(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
     """PPO with OPR, our default, for a GPU: 64 environments × 128 steps."""
     config = _config(_env(game, sticky, num_envs=64), FAST, OPRConfig(), long)
-    return replace(config, checkpoint_every=2_500_000)  # 39,000 steps of each environment: longer than any game
+    return replace(config, checkpoint_every=FAST_CHECKPOINTS)
 
 
 @preset("atari/ppo-sil")
@@ -121,7 +123,7 @@ def a2c(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> Ru
 
 @preset("atari/a2c-opr")
 def a2c_opr(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
-    """The same A2C with OPR, our default."""
+    """A2C as the SIL authors run it, with OPR, our default."""
     return _config(_sil_env(game, sticky), A2C, OPRConfig(), long)
 
 
@@ -141,7 +143,7 @@ def acper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> 
 
 @preset("atari/fast-ppo")
 def fast_ppo(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
-    """The same without OPR."""
+    """PPO for a GPU: `atari/fast` without OPR."""
     return replace(fast(game, sticky, long), opr=NO_OPR)
 
 

@@ -57,7 +57,7 @@ def ppo(
     horizon: Horizon = 30,
     green: Green = "Sleep",
 ) -> RunConfig:
-    """The same PPO on the challenge's own interface, 52 bits and 145 actions: the paper's baseline."""
+    """Cardiff's PPO on the challenge's own interface, 52 bits and 145 actions: the paper's baseline."""
     game = {"red": red, "rules": rules, "table": table, "horizon": horizon, "green": green}
     return _config(_env("optimist/CAGE2-v0", game), NO_OPR)
 
@@ -90,7 +90,7 @@ def a2c(
 def a2c_opr(
     red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
 ) -> RunConfig:
-    """The same A2C with OPR, our default."""
+    """A2C on Cardiff's interface with OPR, our default."""
     return _small_updates(_opening_config(red, rules, table, horizon, green, OPRConfig()), A2CConfig())
 
 
@@ -98,7 +98,7 @@ def a2c_opr(
 def a2c_sil(
     red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
 ) -> RunConfig:
-    """The same A2C with self-imitation, every game stored."""
+    """A2C on Cardiff's interface with self-imitation, every game stored."""
     return _small_updates(_opening_config(red, rules, table, horizon, green, NO_OPR, _sil("a2c")), A2CConfig())
 
 
@@ -114,7 +114,7 @@ def acper(
 def acper_opr(
     red: Red = "B_line", rules: Rules = "final", table: Table = "cardiff", horizon: Horizon = 30, green: Green = "Sleep"
 ) -> RunConfig:
-    """The same ACPER with OPR, our default."""
+    """ACPER on Cardiff's interface with OPR, our default."""
     return _small_updates(_opening_config(red, rules, table, horizon, green, OPRConfig()), ACPERConfig())
 
 
@@ -132,7 +132,7 @@ def _opening_config(
 
 
 def _small_updates(config: RunConfig, learner: A2CConfig | ACPERConfig) -> RunConfig:
-    """For learners that take one step on each rollout: 32 games × 5 steps instead of Cardiff's 20,000. Ours.
+    """For learners that take one step on each rollout: short ones of 32 games instead of Cardiff's 20,000 steps. Ours.
 
     Raw penalties of up to 150 a game and advantages as they come end in policies of a single action.
     """

@@ -41,19 +41,19 @@ def ppo(env: EnvId = "Hopper-v5", delay: Delay = 1) -> RunConfig:
 
 @preset("mujoco/ppo-opr")
 def ppo_opr(env: EnvId = "Hopper-v5", delay: Delay = 1) -> RunConfig:
-    """The same PPO with OPR, our default."""
+    """PPO on a MuJoCo task with OPR, our default."""
     return _config(env, delay, OPRConfig())
 
 
 @preset("mujoco/ppo-sil")
 def ppo_sil(env: EnvId = "Hopper-v5", delay: Delay = 1) -> RunConfig:
-    """The same PPO with self-imitation, its authors' settings."""
+    """PPO on a MuJoCo task with self-imitation, its authors' settings."""
     return _config(env, delay, NO_OPR, SILConfig.stock("ppo"))
 
 
 @preset("mujoco/ppo-opr-sil")
 def ppo_opr_sil(env: EnvId = "Hopper-v5", delay: Delay = 1) -> RunConfig:
-    """The same PPO with OPR, our default, and self-imitation."""
+    """PPO on a MuJoCo task with OPR, our default, and self-imitation."""
     return _config(env, delay, OPRConfig(), SILConfig.stock("ppo"))
 
 

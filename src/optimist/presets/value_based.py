@@ -164,8 +164,11 @@ def _register_cage2(name: str, learner: Learner, opr: OPRConfig, text: str) -> N
     ) -> RunConfig:
         config = cage2._opening_config(red, rules, table, horizon, green, opr)
         env = replace(config.env, num_envs=CAGE2_GAMES)
+        fitted = learner
+        if isinstance(learner, RainbowConfig) and horizon > 30:
+            fitted = replace(learner, value_min=learner.value_min * horizon / 30)  # longer games cost more
         return replace(
-            config, total_steps=CAGE2_STEPS, env=env, algorithm=learner, log_every=32, checkpoint_every=50_000
+            config, total_steps=CAGE2_STEPS, env=env, algorithm=fitted, log_every=32, checkpoint_every=50_000
         )  # fmt: skip
 
     build.__doc__ = f"{text} on Cardiff's interface, 32 games side by side, 500,000 steps."
@@ -204,7 +207,7 @@ def atari_rainbow(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, lon
 
 @preset("atari/rainbow-opr")
 def atari_rainbow_opr(game: atari.GameName = "Pong", sticky: atari.Sticky = 0.0, long: atari.Long = False) -> RunConfig:
-    """The same Rainbow with OPR, our default."""
+    """Rainbow, all six extensions, with OPR, our default."""
     return _atari(game, sticky, long, ATARI_RAINBOW, VALUE_BASED_OPR)
 
 
@@ -223,7 +226,7 @@ def atari_fast_rainbow(
 
 
 def _fast(config: RunConfig) -> RunConfig:
-    return replace(config, policy_lag=1, log_every=32)  # updates: 8,192 steps
+    return replace(config, policy_lag=1, log_every=32, checkpoint_every=atari.FAST_CHECKPOINTS)
 
 
 def _atari(

@@ -54,8 +54,6 @@ def identify(config: Mapping[str, Any]) -> Identity:
     if env.get("reward_delay", 1) != 1:
         label += f", rewards every {env['reward_delay']} steps"
     base, changes = name_method(preset, config), changes_from_preset(preset, config)
-    if config.get("policy_lag"):  # no preset has one
-        changes.append(f"policy_lag={config['policy_lag']}")
     for part in ADDED:
         if f"{part}.enabled=False" in changes and f"+{WORDS[part]}" in base:
             base = base.replace(f"+{WORDS[part]}", "")
@@ -112,14 +110,16 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
 
     env = config.get("env") or {}
     kwargs = env.get("kwargs") or {}
+    lag = config.get("policy_lag", 0)
     known = {"env": env.get("id"), **kwargs, "games": env.get("num_envs"), "delay": env.get("reward_delay")}
     try:
         found = get_preset(preset)
         chosen = {p.name: known[p.name] for p in found.parameters if type(known.get(p.name)) is p.kind}
         default = to_dict(found(**chosen))
     except OptimistError:
-        return [f"settings {_fingerprint(config)}"] if any(config.get(section) for section in SECTIONS[1:]) else []
-    changes = []
+        changes = [f"policy_lag={lag}"] if lag else []
+        return changes + ([f"settings {_fingerprint(config)}"] if any(map(config.get, SECTIONS[1:])) else [])
+    changes = [f"policy_lag={lag}"] if lag != default["policy_lag"] else []
     for section in SECTIONS:
         ours, theirs = config.get(section) or {}, default.get(section) or {}
         if section in ADDED:

@@ -66,9 +66,9 @@ class Progress:
             return
         if self._live is not None:
             self._live.update(self._draw(step, metrics))
-        elif now - self._last_line >= self.every or step >= self.config.total_steps:
+        elif now - self._last_line >= self.every or step >= total_steps(self.config):
             self._last_line = now
-            self._print(f"{step:>9,}/{self.config.total_steps:,}  {self.line(step, metrics)}")
+            self._print(f"{step:>9,}/{total_steps(self.config):,}  {self.line(step, metrics)}")
 
     def message(self, text: str) -> None:
         """One line above the live display."""
@@ -87,12 +87,12 @@ class Progress:
 
     def _speed(self, step: int) -> list[str]:
         rate = self.steps_per_second
-        left = max(self.config.total_steps - step, 0)
+        left = max(total_steps(self.config) - step, 0)
         return [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
 
     def _draw(self, step: int, metrics: Mapping[str, Any]) -> Group:
         """Two rows that fit 80 columns: how far and how fast; what was measured."""
-        total = self.config.total_steps
+        total = total_steps(self.config)
         row = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=total, completed=step, width=24)
         row.add_row(bar, f"{step / total:>4.0%}", " · ".join([f"{step:,} steps", *self._speed(step)]))
@@ -118,10 +118,16 @@ def _numbers(metrics: Mapping[str, Any]) -> list[str]:
 
 def header(config: RunConfig) -> str:
     """One line that says what trains on what."""
-    method = config.algorithm.name.upper() + ("+OPR" if config.opr.enabled else "")
+    method = config.algorithm.name.upper() + "+OPR" * config.opr.enabled + "+SIL" * config.sil.enabled
     keywords = ", ".join(f"{key}={value}" for key, value in config.env.kwargs.items())
     task = config.env.id + (f"({keywords})" if keywords else "")
-    return f"{method} on {task}: {config.total_steps:,} steps, {config.env.num_envs} envs, seed {config.seed}"
+    delay = f", rewards every {config.env.reward_delay} steps" if config.env.reward_delay > 1 else ""
+    return f"{method} on {task}{delay}: {total_steps(config):,} steps, {config.env.num_envs} envs, seed {config.seed}"
+
+
+def total_steps(config: RunConfig) -> int:
+    """Steps the run will have: whole updates, so perhaps not quite what was asked for."""
+    return config.total_updates * config.batch_size
 
 
 def _duration(seconds: float) -> str:

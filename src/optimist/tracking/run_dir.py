@@ -102,6 +102,12 @@ class RunDir:
             self.checkpoints, step, {"metrics_bytes": self.metrics.sync(), "state": state}
         )
 
+    @property
+    def last_saved(self) -> int | None:
+        """The step of the newest checkpoint, if there is one."""
+        newest = checkpoint.latest_checkpoint(self.checkpoints)
+        return None if newest is None else checkpoint.checkpoint_step(newest)
+
     def load_checkpoint(self) -> Nested | None:
         """The newest checkpoint's state, or None before the first; metrics.jsonl is cut back to that moment."""
         newest = checkpoint.latest_checkpoint(self.checkpoints)

@@ -46,11 +46,14 @@ def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
     with RunDir.open(path) as run:
         summary = run.read_summary()
         if summary is not None:
+            if progress:
+                print("optimist: this run is finished; its summary:", file=sys.stderr)
             return summary
         trainer = Trainer(run.config, run)
         state = run.load_checkpoint()
         if state is not None:
             trainer.load_state_dict(state)
+        trainer.notes.append(f"{'no checkpoint' if state is None else 'goes on'}: from step {trainer.step:,}")
         return trainer.run(progress=progress)
 
 
@@ -74,6 +77,7 @@ class Trainer:
         self.evaluated: list[dict[str, float]] = []  # what became known of evaluations with the last update
         self.update = 0
         self.resumed_at: int | None = None
+        self.notes: list[str] = []  # what should be known before the first step
         self.collector.restart(derive_seed(config.seed, "envs"))
 
     @property
@@ -101,7 +105,7 @@ class Trainer:
                 display.update(self.step, metrics)
                 self._save_if_due()
                 if interrupted.signal is not None:
-                    self._leave(interrupted.signal)
+                    self._leave(interrupted.signal, display)
             if config.final_episodes:
                 display.message(f"final evaluation: {config.final_episodes} fresh episodes")
             summary = self._finish()
@@ -156,7 +160,7 @@ class Trainer:
 
     def _notes(self) -> list[str]:
         """What should be known before the first step."""
-        notes: list[str] = list(getattr(self.envs.unwrapped, "notes", ()))
+        notes: list[str] = [*self.notes, *getattr(self.envs.unwrapped, "notes", ())]
         if self.config.opr.enabled:
             most = opr_bytes(self.config, self.envs) / 2**20
             notes.append(f"OPR: memory and unfinished episodes need at most {most:,.1f} MiB")
@@ -213,7 +217,7 @@ class Trainer:
     def _restart_seed(self) -> int:
         return derive_seed(self.config.seed, "envs", self.step)
 
-    def _leave(self, number: int) -> None:
+    def _leave(self, number: int, display: Progress) -> None:
         """Stop between two updates: save where that changes nothing, else keep the last checkpoint.
 
         A signal to all processes of a job also ends the one that plays evaluations: its result is lost, and with it
@@ -224,6 +228,10 @@ class Trainer:
                 self._save()
             except PlayerGone as gone:
                 print(f"optimist: no checkpoint here, the last one stays: {gone}", file=sys.stderr)
+        saved = self.run_dir.last_saved
+        command = f"`optimist resume {self.run_dir.path}`"
+        rest = "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
+        display.message(f"stopped at step {self.step:,}; {rest}")
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _finish(self) -> dict[str, Any]:
@@ -235,6 +243,7 @@ class Trainer:
             "preset": config.preset,
             "env": config.env.id,
             "env_kwargs": config.env.kwargs,
+            **({"reward_delay": config.env.reward_delay} if config.env.reward_delay > 1 else {}),
             "algorithm": config.algorithm.name + "+opr" * config.opr.enabled + "+sil" * config.sil.enabled,
             "seed": config.seed,
             "steps": self.step,

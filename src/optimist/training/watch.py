@@ -132,7 +132,10 @@ def _visible(config: EnvConfig, task_seed: int) -> tuple[AnyVectorEnv, str | Non
 def _show(film: Film, envs: AnyVectorEnv, mode: str | None) -> None:
     if mode is None:
         return
-    rendered: Any = envs.render()
+    try:
+        rendered: Any = envs.render()
+    except Exception as error:  # each renderer has errors of its own; without a screen they are the usual case
+        raise ConfigError(f"cannot draw {envs.spec.id if envs.spec else 'the environment'} here: {error}") from error
     if mode == "rgb_array":
         film.pictures.append(np.asarray(rendered[0], np.uint8))
     else:
