@@ -86,6 +86,12 @@ def _take_new_keywords(config: RunConfig, arguments: list[str]) -> tuple[RunConf
     return (merge(config, {"env": {"kwargs": keywords}}) if keywords else config), rest
 
 
+NUMBERS = {
+    r"invalid literal for int\(\) with base 10": "a whole number",
+    "could not convert string to float": "a number",
+}
+
+
 def _literal(text: str) -> Any:
     """A value as TOML writes it, or the text itself."""
     for attempt in (text, text.lower()):  # True is Python's word for true
@@ -104,4 +110,7 @@ def _message(box: str) -> str:
                 break
             continue
         text.append(line)
-    return re.sub(r"^Error parsing (?!--)\S+: ", "", " ".join(text)).rstrip(".")
+    message = re.sub(r"^Error parsing (?!--)\S+: ", "", " ".join(text)).rstrip(".")
+    for words, wanted in NUMBERS.items():  # Python's way to say it
+        message = re.sub(rf"^Error parsing (--\S+): {words}: (.*)$", rf"\1 must be {wanted}, got \2", message)
+    return message
