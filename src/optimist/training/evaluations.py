@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from optimist.config import RunConfig
 from optimist.envs.make import make_envs
@@ -18,22 +19,19 @@ from optimist.training.evaluate import play, summarize
 from optimist.training.seeding import derive_seed
 
 
-class PlayerGone(OptimistError):
-    """The process that plays evaluations has ended by itself, or somebody ended it."""
-
-
 class Evaluations:
     """Says after each update what has become known: the mean return of an evaluation, and the step it is of.
 
     Under `background` an evaluation plays while training goes on, and its result is read when the next one begins, or
-    just before the end of the run: whatever the speed of the machine, the same numbers stand at the same place.
+    just before the end of the run: whatever the speed of the machine, the same numbers stand at the same place. A
+    checkpoint does not wait for it either: it holds the weights, and a resumed run plays them again.
     """
 
     def __init__(self, config: RunConfig, policy: PolicyNetwork) -> None:
         self.config, self.policy = config, policy
         self.player: BackgroundPlayer | None = None
         self.pending: int | None = None  # step of the evaluation that is being played
-        self.arrived: float | None = None  # its result, if that had to be waited for before its time
+        self.weights: dict[str, Tensor] = {}  # what plays it
 
     def after(self, step: int) -> list[dict[str, float]]:
         """To be called after each update; what it brings is oldest first. Near the end of a run it may be two."""
@@ -43,9 +41,11 @@ class Evaluations:
         found: list[dict[str, float]] = []
         if self.pending is not None and (due or left <= 1):
             found.append({"evaluation/mean_return": self._result(), "evaluation/step": float(self.pending)})
-            self.pending = self.arrived = None
+            self.pending, self.weights = None, {}
         if due and self.config.evaluate_in == "background" and left > 1:
-            self._begin(step)
+            self._begin(
+                step, {name: tensor.detach().cpu().clone() for name, tensor in self.policy.state_dict().items()}
+            )
         elif due:
             found.append({"evaluation/mean_return": self._play(step), "evaluation/step": float(step)})
         return found
@@ -57,26 +57,22 @@ class Evaluations:
             self.player = None
 
     def state_dict(self) -> dict[str, Any]:
-        """The evaluation whose result has not been told yet; waits for it."""
-        if self.pending is None:
-            return {}
-        self.arrived = self._result()
-        return {"step": self.pending, "mean_return": self.arrived}
+        """The evaluation whose result has not been told yet."""
+        return {} if self.pending is None else {"step": self.pending, "weights": self.weights}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
-        self.pending, self.arrived = state.get("step"), state.get("mean_return")
+        """Take over the state of `state_dict`; what was being played is played again."""
+        if state:
+            self._begin(state["step"], state["weights"])
 
-    def _begin(self, step: int) -> None:
+    def _begin(self, step: int, weights: dict[str, Tensor]) -> None:
         if self.player is None:
             self.player = BackgroundPlayer(self.config)
-        weights = {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.policy.state_dict().items()}
-        self.player.begin(weights, derive_seed(self.config.seed, "evaluation", step))
-        self.pending, self.arrived = step, None
+        numbers = {name: tensor.numpy() for name, tensor in weights.items()}
+        self.player.begin(numbers, derive_seed(self.config.seed, "evaluation", step))
+        self.pending, self.weights = step, weights
 
     def _result(self) -> float:
-        if self.arrived is not None:
-            return self.arrived
         assert self.player is not None
         return self.player.result()
 
@@ -116,7 +112,7 @@ class BackgroundPlayer:
             return action()
         except (EOFError, OSError) as error:
             self.process.join(5)
-            raise PlayerGone(
+            raise OptimistError(
                 f"the process that plays evaluations ended (exit code {self.process.exitcode}); "
                 "resume the run, or set evaluate_in = 'turn'"
             ) from error

@@ -30,7 +30,7 @@ from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
 from optimist.training.evaluate import of_final_policy, play
-from optimist.training.evaluations import Evaluations, PlayerGone
+from optimist.training.evaluations import Evaluations
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
 
@@ -218,16 +218,9 @@ class Trainer:
         return derive_seed(self.config.seed, "envs", self.step)
 
     def _leave(self, number: int, display: Progress) -> None:
-        """Stop between two updates: save where that changes nothing, else keep the last checkpoint.
-
-        A signal to all processes of a job also ends the one that plays evaluations: its result is lost, and with it
-        this checkpoint.
-        """
+        """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
         if self.saves_envs and not self.collector.underway:
-            try:
-                self._save()
-            except PlayerGone as gone:
-                print(f"optimist: no checkpoint here, the last one stays: {gone}", file=sys.stderr)
+            self._save()
         saved = self.run_dir.last_saved
         command = f"`optimist resume {self.run_dir.path}`"
         rest = "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
