@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
+from ctypes.util import find_library
 from pathlib import Path
 
 from optimist.cli.arguments import Parser
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
 
     if options.out is not None:
         check_kind(options.out)
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and find_library("EGL"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # draws without a screen
     if options.episode is None:
         film = film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps)
