@@ -34,7 +34,7 @@ def test_a_network_is_defended_ever_better_though_no_reward_is_positive(method, 
     config = dataclasses.replace(config, env=dataclasses.replace(config.env, num_envs=32), total_steps=25_000)
     run(config, tmp_path, 0)
     metrics = read_metrics(tmp_path / "run" / "metrics.jsonl")
-    returns = [line["rollout/raw_return"] for line in metrics]
-    assert returns[-1] > 0.8 * returns[2], returns  # returns[2]: the first 96 games
+    returns = [line["rollout/raw_return"] for line in metrics if line["rollout/episodes"] >= 96]
+    assert returns[-1] > 0.8 * returns[0], returns
     if method == "sil":
         assert metrics[-1]["sil/transitions"] > 10_000
