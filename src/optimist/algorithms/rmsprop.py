@@ -9,11 +9,8 @@ import torch
 from torch import Tensor, nn
 
 
-class CenteredRMSprop(torch.optim.Optimizer):
-    """θ ← θ − η g / √(E[g²] − E[g]² + ε), both means with smoothing α.
-
-    η as a tensor on the parameters' device can be changed where a recorded step reads it.
-    """
+class RMSpropUnderRoot(torch.optim.Optimizer):
+    """What both have in common: a step of every parameter that has a gradient."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float | Tensor, alpha: float, eps: float) -> None:
         super().__init__(parameters, {"lr": lr, "alpha": alpha, "eps": eps})
@@ -25,6 +22,16 @@ class CenteredRMSprop(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._move(parameter, group)
+
+    def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class CenteredRMSprop(RMSpropUnderRoot):
+    """θ ← θ − η g / √(E[g²] − E[g]² + ε), both means with smoothing α.
+
+    η as a tensor on the parameters' device can be changed where a recorded step reads it.
+    """
 
     def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
         gradient, state = parameter.grad, self.state[parameter]
@@ -46,21 +53,13 @@ class CenteredRMSprop(torch.optim.Optimizer):
         return {"mean": torch.zeros_like(parameter.data), "square": torch.zeros_like(parameter.data)}
 
 
-class TensorFlowRMSprop(torch.optim.Optimizer):
+class TensorFlowRMSprop(RMSpropUnderRoot):
     """θ ← θ − η g / √(E[g²] + ε), the mean with smoothing α and 1 before the first step: A2C's in OpenAI baselines."""
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, alpha: float, eps: float) -> None:
-        super().__init__(parameters, {"lr": lr, "alpha": alpha, "eps": eps})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One step down the gradients there are."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if not state:
-                    state["square"] = torch.ones_like(parameter.data)
-                state["square"].lerp_(parameter.grad.square(), 1.0 - group["alpha"])
-                parameter.addcdiv_(parameter.grad, (state["square"] + group["eps"]).sqrt(), value=-group["lr"])
+    def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["square"] = torch.ones_like(parameter.data)
+        state["square"].lerp_(gradient.square(), 1.0 - group["alpha"])
+        parameter.addcdiv_(gradient, (state["square"] + group["eps"]).sqrt(), value=-group["lr"])
