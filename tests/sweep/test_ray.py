@@ -54,8 +54,8 @@ def test_a_node_dies_and_the_driver_is_stopped_and_the_table_is_the_local_one(cl
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
         wait_for(lambda: half_done(out), driver)  # on the only node with a core
+        cluster.remove_node(doomed, allow_graceful=False)  # at once: adding a node takes longer than the run
         cluster.add_node(num_cpus=1)
-        cluster.remove_node(doomed, allow_graceful=False)
         wait_for(lambda: '"retry"' in (out / "events.jsonl").read_text(), driver)
         driver.send_signal(signal.SIGTERM)
         driver.communicate(timeout=60)
