@@ -72,22 +72,42 @@ def test_a_resumed_collector_goes_on_from_its_pictures():
     envs.close()
 
 
-def test_a_lane_that_fails_says_so_and_keeps_no_other_waiting():
-    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": 3}
-    config = EnvConfig(id="optimist/Atari-v0", num_envs=3, kwargs=game, frame_stack=4)
+def make_collector(lanes):
+    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": lanes}
+    config = EnvConfig(id="optimist/Atari-v0", num_envs=lanes, kwargs=game, frame_stack=4)
     envs = make_envs(config, seed=0)
     network = NetworkConfig(kind="nature_cnn", cnn_features=16)
     policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
     collector = LaneCollector(envs, config, policy, 4, torch.Generator().manual_seed(0))
     collector.restart(3)
+    return envs, policy, collector
+
+
+def test_lanes_are_decided_for_side_by_side():
+    envs, policy, collector = make_collector(lanes=3)
+    act, everybody = policy.act, threading.Barrier(3, timeout=30)
+
+    def act_with_the_others(obs, generator):
+        everybody.wait()  # breaks unless all three lanes are here at the same time
+        return act(obs, generator)
+
+    policy.act = act_with_the_others
+    assert collector.collect().actions.shape == (4, 3)
+    collector.close()
+    envs.close()
+
+
+def test_a_lane_that_fails_says_so_and_keeps_no_other_waiting():
+    before = set(threading.enumerate())
+    envs, _, collector = make_collector(lanes=3)
 
     def broken():
         raise OSError("the console is on fire")
 
     collector.lanes[1].receive = broken
-    before = set(threading.enumerate())
     with pytest.raises(OSError, match="on fire"):
         collector.collect()
+    collector.close()
     for thread in set(threading.enumerate()) - before:
         thread.join(10)
         assert not thread.is_alive(), thread.name

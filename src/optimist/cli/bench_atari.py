@@ -12,8 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-EMULATORS = ((8, 1), (10, 1), (64, 1), (128, 1))
-"""Games and lanes whose emulators are measured alone, with each back-end that is installed."""
+EMULATORS = ((8, 1), (8, 4), (10, 1), (10, 4), (64, 1), (64, 8), (128, 1), (128, 8))
+"""Games and lanes whose emulators are measured alone, with each back-end that is installed: all games waiting for the
+slowest, and in lanes that do not wait for each other."""
 TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
 
 
@@ -59,9 +60,10 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
         _say(f"{game}, training {name}")
         figures = sustained_speed(config, seconds)
         size = config.env.num_envs
-        alone = emulator.get(_emulators(size, 1, config.env.kwargs.get("backend", "ale")))
-        if alone is not None:
-            figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / alone
+        backend = config.env.kwargs.get("backend", "ale")
+        alone = [emulator[_emulators(*measured, backend)] for measured in EMULATORS if measured[0] == size]
+        if alone:
+            figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / max(alone)
         figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
         training[name] = {"games": size, **figures}
     about = torch.cuda.get_device_name(device) if device.startswith("cuda") else "CPU"

@@ -70,6 +70,7 @@ class LaggedCollector:
         """Wait for a rollout that nobody will learn from: the environments are in use until then."""
         self.thread.shutdown(wait=True)
         self.pending = None
+        self.collector.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Where the episodes in play stand; between two rollouts only."""

@@ -1,9 +1,10 @@
-"""LaneCollector: while some lanes of games play, the moves of others are decided; who is ready first comes next."""
+"""LaneCollector: every lane of games has a thread that decides, plays and writes down; none waits for another."""
 
 from __future__ import annotations
 
-from queue import SimpleQueue
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class LaneCollector(Collector):
             )
             for lane, own in zip(self.lanes, self.generators, strict=True)
         ]
+        self.threads = ThreadPoolExecutor(len(self.lanes), "lane", torch.set_num_threads, (torch.get_num_threads(),))
 
     def restart(self, seed: int) -> None:
         """Begin new games everywhere; those in play count for nothing."""
@@ -73,28 +75,23 @@ class LaneCollector(Collector):
         columns = LaneColumns(self.rows)
         for decider in self.deciders:
             decider.begin()
-        ready: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-        players = [_Player(number, lane, self.obs, ready) for number, lane in enumerate(self.lanes)]
-        times = [-1] * len(players)  # of the step each lane is playing
-        for number in range(len(players)):
-            ready.put((number, None))
+        stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        halt = Event()
+        plays = [self.threads.submit(self._play, number, columns, halt, stream) for number in range(len(self.lanes))]
         try:
-            for _ in range((self.num_steps + 1) * len(players)):
-                number, moved = ready.get()
-                if isinstance(moved, BaseException):
-                    raise moved
-                if moved is not None:
-                    columns.add_lane(times[number], self.lanes[number].columns, moved)
-                times[number] += 1
-                if times[number] < self.num_steps:
-                    players[number].play(self.deciders[number].decide())
-        finally:  # also those of the other lanes when one fails: they would wait for ever, and keep their emulators
-            for player in players:
-                player.stop()
+            for play in plays:
+                play.result()
+        finally:  # an interrupt may come first, and the emulators are in use until then
+            halt.set()
+            wait(plays)
         for t in range(self.num_steps):
             self._count(columns.rewards[t].astype(np.float64), columns.terminated[t] | columns.truncated[t])
         columns.sort()
         return self._rollout(columns, progress)
+
+    def close(self) -> None:
+        """No more rollouts: the lanes' threads end."""
+        self.threads.shutdown(wait=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the games in play stand, as far as the collector knows."""
@@ -108,6 +105,25 @@ class LaneCollector(Collector):
             generator.set_state(own.clone())  # a view would be read from its beginning
         self._keep_obs()
 
+    def _play(self, number: int, columns: LaneColumns, halt: Event, stream: torch.cuda.Stream | None) -> None:
+        """One lane's T steps; the other lanes' threads end early when it fails."""
+        lane, decider = self.lanes[number], self.deciders[number]
+        current: Array = self.obs[lane.columns]
+        try:
+            with nullcontext() if stream is None else torch.cuda.stream(stream):
+                for t in range(self.num_steps):
+                    if halt.is_set():
+                        return
+                    lane.send(decider.decide())
+                    obs, rewards, terminated, truncated, infos = lane.receive()
+                    current[:] = obs
+                    final_obs = infos.get("final_obs")
+                    moved = Transition(obs, rewards, terminated, truncated, None, infos, infos, infos, final_obs)
+                    columns.add_lane(t, lane.columns, moved)
+        except BaseException:
+            halt.set()
+            raise
+
     def _keep_obs(self) -> None:
         """From here on the current pictures lie in memory that the device can read."""
         self.host_obs.copy_(torch.from_numpy(self.obs))
@@ -116,22 +132,22 @@ class LaneCollector(Collector):
     def _stored_actions(self, columns: Columns) -> Tensor:
         """The actions to learn from: executed ones where FIRE was pressed for the player."""
         assert isinstance(columns, LaneColumns)
-        if not self.config.store_executed or columns.executed_rows is None:
+        if not self.config.store_executed or not columns.pressed:
             return self.actions
-        executed, overridden = (torch.from_numpy(rows).to(self.device) for rows in columns.executed_rows)
+        executed, overridden = (torch.from_numpy(rows).to(self.device) for rows in columns.executed_rows())
         return torch.where(overridden, executed, self.actions)
 
 
 class LaneColumns(Columns):
-    """The rows of a rollout while its lanes are being filled, in whatever order they are ready."""
+    """The rows of a rollout while its lanes fill them, each in its own time."""
 
     def __init__(self, obs: Tensor) -> None:
         super().__init__(obs)
-        self.executed_rows: tuple[Array, Array] | None = None  # actions [T, N], and where they replaced others
+        self.pressed: list[tuple[int, slice, Array, Array]] = []  # time, lane, actions, and where they replaced others
         self.cut_off: list[tuple[int, int, Array]] = []  # time, first column, last pictures of games at a time limit
 
     def add_lane(self, t: int, columns: slice, moved: Transition) -> None:
-        """What a step of one lane gave."""
+        """What a step of one lane gave; lanes may do so at the same time."""
         truncated = moved.truncated & ~moved.terminated
         self.rewards[t, columns], self.terminated[t, columns] = moved.rewards, moved.terminated
         self.truncated[t, columns], self.life_lost[t, columns] = truncated, moved.life_lost
@@ -139,46 +155,18 @@ class LaneColumns(Columns):
             assert moved.final_obs is not None
             self.cut_off.append((t, columns.start, moved.final_obs[truncated]))
         if "executed" in moved.infos:
-            if self.executed_rows is None:
-                self.executed_rows = np.zeros(self.shape, np.int64), np.zeros(self.shape, np.bool_)
-            self.executed_rows[0][t, columns] = moved.infos["executed"]
-            self.executed_rows[1][t, columns] = moved.infos["_executed"]
+            self.pressed.append((t, columns, moved.infos["executed"], moved.infos["_executed"]))
+
+    def executed_rows(self) -> tuple[Array, Array]:
+        """Actions [T, N] that replaced others, and where they did."""
+        executed, overridden = np.zeros(self.shape, np.int64), np.zeros(self.shape, np.bool_)
+        for t, columns, actions, replaced in self.pressed:
+            executed[t, columns], overridden[t, columns] = actions, replaced
+        return executed, overridden
 
     def sort(self) -> None:
-        """Bring what was added in the order of readiness into the order of time, then environment."""
+        """Bring what lanes added when they came to it into the order of time, then environment."""
         self.final_obs = [pictures for _, _, pictures in sorted(self.cut_off, key=lambda entry: entry[:2])]
-
-
-class _Player(Thread):
-    """Waits for one lane's emulators, which a finished game may hold up by the length of its restart."""
-
-    def __init__(self, number: int, lane: Any, obs: Array, ready: SimpleQueue[tuple[int, Any]]) -> None:
-        super().__init__(name=f"lane {number}", daemon=True)
-        self.number, self.lane, self.obs, self.ready = number, lane, obs[lane.columns], ready
-        self.moves: SimpleQueue[Array | None] = SimpleQueue()
-        self.start()
-
-    def play(self, actions: Array) -> None:
-        """Begin a step; what it gives comes through the queue."""
-        self.lane.send(actions)
-        self.moves.put(actions)
-
-    def stop(self) -> None:
-        """No more steps in this rollout."""
-        self.moves.put(None)
-
-    def run(self) -> None:
-        """Receive one step after the other."""
-        while self.moves.get() is not None:
-            try:
-                obs, rewards, terminated, truncated, infos = self.lane.receive()
-                self.obs[:] = obs
-                final_obs = infos.get("final_obs")
-                moved = Transition(obs, rewards, terminated, truncated, None, infos, infos, infos, final_obs)
-            except BaseException as error:  # raised again where the rollout is collected
-                self.ready.put((self.number, error))
-                return
-            self.ready.put((self.number, moved))
 
 
 def _sibling(generator: torch.Generator, number: int) -> torch.Generator:
