@@ -148,6 +148,9 @@ class RunConfig:
     """Self-imitation learning; off unless `enabled`, on its own or together with OPR."""
     checkpoint_every: int = 50_000
     """Steps between checkpoints; environments that cannot save their state restart there (see docs)."""
+    save_when_stopped: bool = False
+    """Save at SIGINT and SIGTERM even where environments must restart for it: nothing is lost, but the run is no longer
+    the one that was never stopped."""
     log_every: int = 1
     """Updates between lines in metrics.jsonl; an evaluation has a line in any case."""
     evaluate_every: int = 0

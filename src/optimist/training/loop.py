@@ -76,6 +76,7 @@ class Trainer:
         self.evaluations = Evaluations(config, self.policy)
         self.evaluated: list[dict[str, float]] = []  # what became known of evaluations with the last update
         self.update = 0
+        self.leaving = False  # a signal came: begin nothing more
         self.resumed_at: int | None = None
         self.notes: list[str] = []  # what should be known before the first step
         self.collector.restart(derive_seed(config.seed, "envs"))
@@ -104,7 +105,8 @@ class Trainer:
                     writers.write(self.step, metrics)
                 display.update(self.step, metrics)
                 self._save_if_due()
-                if interrupted.signal is not None:
+                self.leaving = interrupted.signal is not None
+                if interrupted.signal is not None and not (config.save_when_stopped and self.collector.underway):
                     self._leave(interrupted.signal, display)
             if config.final_episodes:
                 display.message(f"final evaluation: {config.final_episodes} fresh episodes")
@@ -189,8 +191,11 @@ class Trainer:
         return self.evaluated[-1] if self.evaluated else {}
 
     def _save_if_due(self) -> None:
-        if not self._saves_at(self.step):
-            return
+        if self._saves_at(self.step):
+            self._restart_and_save()
+
+    def _restart_and_save(self) -> None:
+        """A checkpoint; environments that cannot save their state restart, as they will when it is loaded."""
         if not self.saves_envs:
             self.collector.restart(self._restart_seed())
             self.algorithm.forget_unfinished()
@@ -203,7 +208,7 @@ class Trainer:
     def _pauses_after_this(self) -> bool:
         """Whether this update is the last, or the last before a checkpoint: no rollout is under way then."""
         after = self.update + 1
-        return after == self.config.total_updates or self._saves_at(after * self.config.batch_size)
+        return self.leaving or after == self.config.total_updates or self._saves_at(after * self.config.batch_size)
 
     def _save(self) -> None:
         """A checkpoint, unless it would be of no use: a loss may still be finite when the weights no longer are."""
@@ -218,9 +223,9 @@ class Trainer:
         return derive_seed(self.config.seed, "envs", self.step)
 
     def _leave(self, number: int, display: Progress) -> None:
-        """Stop between two updates: save where that changes nothing, else keep the last checkpoint."""
-        if self.saves_envs and not self.collector.underway:
-            self._save()
+        """Stop between two updates: save where that changes nothing, or may; else keep the last checkpoint."""
+        if self.config.save_when_stopped or (self.saves_envs and not self.collector.underway):
+            self._restart_and_save()
         saved = self.run_dir.last_saved
         command = f"`optimist resume {self.run_dir.path}`"
         rest = "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
