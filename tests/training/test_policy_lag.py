@@ -122,37 +122,6 @@ def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypat
     assert lines(tmp_path / "run") == lines(run)
 
 
-STOPPED = {
-    "atari": replace(ATARI, total_steps=240, checkpoint_every=10_000, final_episodes=0),
-    "atari, lagged": replace(ATARI, policy_lag=1, total_steps=240, checkpoint_every=10_000, final_episodes=0),
-    "CartPole, lagged": replace(RESTARTING, checkpoint_every=10_000),
-}
-
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_save_when_stopped_loses_no_step_and_another_run_does_the_same(name, tmp_path, monkeypatch, capsys):
-    config, update = replace(STOPPED[name], save_when_stopped=True), Trainer.one_update
-
-    def interrupted(self):
-        metrics = update(self)
-        if self.update == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return metrics
-
-    monkeypatch.setattr(Trainer, "one_update", interrupted)
-    for path in (tmp_path / "one", tmp_path / "other"):
-        with pytest.raises(SystemExit):
-            train(config, path)
-        last = (3 if config.policy_lag else 2) * config.batch_size  # with the rollout that was under way
-        told = f"stopped at step {last:,}; `optimist resume {path}` goes on from step {last:,}"
-        assert told in capsys.readouterr().err
-        resume(path, progress=False)
-    assert [line["step"] for line in lines(tmp_path / "one")] == [
-        config.batch_size * number for number in range(1, config.total_updates + 1)
-    ]
-    assert lines(tmp_path / "one") == lines(tmp_path / "other")
-
-
 def test_environments_are_closed_after_the_rollout_that_uses_them(tmp_path, monkeypatch):
     collect, closed = Collector.collect, []
     kind = type(make_envs(LAGGED.env, seed=0).unwrapped)
