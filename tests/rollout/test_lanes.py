@@ -104,7 +104,7 @@ def test_a_lane_that_fails_says_so_and_keeps_no_other_waiting():
     def broken():
         raise OSError("the console is on fire")
 
-    collector.lanes[1].receive = broken
+    collector.lanes[1].receive_unread = broken
     with pytest.raises(OSError, match="on fire"):
         collector.collect()
     collector.close()

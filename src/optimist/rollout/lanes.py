@@ -13,11 +13,12 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from optimist.config import EnvConfig
+from optimist.envs.atari.lane import Lane, lives_lost
 from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.batch import Rollout
 from optimist.rollout.collector import Collector, Columns
 from optimist.rollout.decider import Decider
-from optimist.rollout.stepper import Array, Transition
+from optimist.rollout.stepper import Array
 
 
 class LaneCollector(Collector):
@@ -109,17 +110,19 @@ class LaneCollector(Collector):
         """One lane's T steps; the other lanes' threads end early when it fails."""
         lane, decider = self.lanes[number], self.deciders[number]
         current: Array = self.obs[lane.columns]
+        lives, steps = lane.lives, []
         try:
             with nullcontext() if stream is None else torch.cuda.stream(stream):
                 for t in range(self.num_steps):
                     if halt.is_set():
                         return
                     lane.send(decider.decide())
-                    obs, rewards, terminated, truncated, infos = lane.receive()
+                    if lane.executed is not None:
+                        columns.pressed.append((t, lane.columns, *lane.executed))
+                    obs, *told = lane.receive_unread()
                     current[:] = obs
-                    final_obs = infos.get("final_obs")
-                    moved = Transition(obs, rewards, terminated, truncated, None, infos, infos, infos, final_obs)
-                    columns.add_lane(t, lane.columns, moved)
+                    steps.append(told)
+            columns.add_lane(lane, lives, steps)
         except BaseException:
             halt.set()
             raise
@@ -146,16 +149,17 @@ class LaneColumns(Columns):
         self.pressed: list[tuple[int, slice, Array, Array]] = []  # time, lane, actions, and where they replaced others
         self.cut_off: list[tuple[int, int, Array]] = []  # time, first column, last pictures of games at a time limit
 
-    def add_lane(self, t: int, columns: slice, moved: Transition) -> None:
-        """What a step of one lane gave; lanes may do so at the same time."""
-        truncated = moved.truncated & ~moved.terminated
-        self.rewards[t, columns], self.terminated[t, columns] = moved.rewards, moved.terminated
-        self.truncated[t, columns], self.life_lost[t, columns] = truncated, moved.life_lost
-        if truncated.any():
-            assert moved.final_obs is not None
-            self.cut_off.append((t, columns.start, moved.final_obs[truncated]))
-        if "executed" in moved.infos:
-            self.pressed.append((t, columns, moved.infos["executed"], moved.infos["_executed"]))
+    def add_lane(self, lane: Lane, lives: Array, steps: list[list[Any]]) -> None:
+        """What all steps of one lane gave, in its emulators' words; `lives` before the first."""
+        columns, shape = lane.columns, (len(steps), lane.num_envs)
+        rewards, terminated, truncated = (np.concatenate([step[i] for step in steps]).reshape(shape) for i in range(3))
+        counts = np.stack([lives, *(told["lives"] for *_, told in steps)])
+        lost = lives_lost(counts[:-1], counts[1:], terminated | truncated)
+        truncated &= ~terminated
+        self.rewards[:, columns], self.life_lost[:, columns] = rewards, lane.life_loss_ends & lost
+        self.terminated[:, columns], self.truncated[:, columns] = terminated, truncated
+        for t in np.flatnonzero(truncated.any(1)):
+            self.cut_off.append((int(t), columns.start, steps[t][3]["final_obs"][truncated[t]]))
 
     def executed_rows(self) -> tuple[Array, Array]:
         """Actions [T, N] that replaced others, and where they did."""

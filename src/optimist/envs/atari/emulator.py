@@ -79,7 +79,7 @@ def make_emulators(
     rom = find_rom(game)
     height, width = SCREEN if in_color else (84, 84)
     # ALE writes its autoreset mode into Gymnasium's own metadata, which all vector environments share; ours get theirs.
-    own = {"metadata": {}, "action_meanings": property(_names_of_actions)}
+    own = {"metadata": {}, "action_meanings": property(_names_of_actions), "send": _send}
     emulators = type("Emulators", (import_ale().vector_env.AtariVectorEnv,), own)
     return emulators(
         rom,
@@ -105,6 +105,11 @@ def make_emulators(
 def emulator_seeds(seed: int, num_envs: int) -> NDArray[np.int64]:
     """A seed in [0, 2³¹) for each environment; unlike ALE's seed, seed + 1, … those of nearby seeds do not overlap."""
     return (np.random.SeedSequence(seed).generate_state(num_envs) >> 1).astype(np.int64)
+
+
+def _send(emulators: Any, actions: NDArray[np.int64]) -> None:
+    """As ale-py's own, by way of lists: it reads arrays number by number, four times as slowly."""
+    emulators.ale.send(actions.tolist(), [1.0] * len(actions))
 
 
 def _names_of_actions(emulators: Any) -> list[str]:

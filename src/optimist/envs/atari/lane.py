@@ -67,20 +67,32 @@ class Lane:
 
     def receive(self) -> Step:
         """What the step begun by `send` gave."""
-        obs, rewards, terminated, truncated, told = self.emulators.recv()
+        before = self.lives
+        obs, rewards, terminated, truncated, told = self.receive_unread()
         ended, lives = terminated | truncated, told["lives"]
-        # With no life left a game is about to end; some (Qbert) take a few more frames for it.
-        life_lost = (lives < self.lives) & (lives > 0) & ~ended
-        self.lives = lives
-        self.fire.watch(life_lost, ended)
         infos: dict[str, Any] = {"lives": lives}
         if self.life_loss_ends:
-            infos["life_lost"] = life_lost
+            infos["life_lost"] = lives_lost(before, lives, ended)
         if self.executed is not None:
             infos["executed"], infos["_executed"] = self.executed
         if ended.any():
             infos["final_obs"], infos["_final_obs"] = told["final_obs"], ended
         return obs, rewards.astype(np.float64), terminated, truncated, infos
+
+    def receive_unread(self) -> tuple[Any, ...]:
+        """The same in the emulators' own words: who needs speed reads them later, many steps at once."""
+        step: tuple[Any, ...] = self.emulators.recv()
+        before, self.lives = self.lives, step[4]["lives"]
+        if self.fire.delay is not None:
+            ended = step[2] | step[3]
+            self.fire.watch(lives_lost(before, self.lives, ended), ended)
+        return step
+
+
+def lives_lost(before: NDArray[np.int32], lives: NDArray[np.int32], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where a life was lost in a game that goes on. With none left it is about to end: Qbert takes some more frames."""
+    lost: NDArray[np.bool_] = (lives < before) & (lives > 0) & ~ended
+    return lost
 
 
 def join_steps(steps: list[Step]) -> Step:
