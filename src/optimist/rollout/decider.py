@@ -33,8 +33,7 @@ class Decider:
         self.chosen = torch.zeros_like(host_actions, device=rows.device)
         self.time = torch.zeros(1, dtype=torch.int64, device=rows.device)
         self.recorded: list[torch.cuda.CUDAGraph] = []
-        # Asleep: a thread that spins while it waits takes a core from the emulators.
-        self.done = torch.cuda.Event(blocking=True) if rows.is_cuda else None  # type: ignore[no-untyped-call]
+        self.done = torch.cuda.Event() if rows.is_cuda else None  # type: ignore[no-untyped-call]
 
     def begin(self) -> None:
         """The next decision is the first of a rollout."""
