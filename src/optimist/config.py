@@ -85,8 +85,9 @@ class NetworkConfig:
     """Hidden widths of the MLP (actor and critic have one each)."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation of the MLP."""
-    initialization: Literal["orthogonal", "default"] = "orthogonal"
-    """Orthogonal with gains √2, 0.01 (actor) and 1 (critic); or PyTorch's own."""
+    initialization: Literal["orthogonal", "default_heads", "default"] = "orthogonal"
+    """Orthogonal with gains √2, 0.01 (actor) and 1 (critic); PyTorch's own for the last layers of actor and critic; or
+    PyTorch's own for all."""
     cnn_features: int = 512
     """Width of the Nature CNN's last layer."""
     cnn_precision: Literal["float32", "bfloat16"] = "float32"

@@ -44,6 +44,16 @@ def test_replayed_rows_carry_their_weight_and_the_fresh_statistics():
     assert A2C(even_policy(), PLAIN).losses(standardised).policy.item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_entropy_and_kl_are_of_fresh_rows():
+    policy = even_policy()
+    with torch.no_grad():
+        policy.logits[1, 0] = 9.0  # all but sure in state 1, which only the replayed row visits
+    terms = A2C(policy, PLAIN).losses(hand_batch(num_fresh=1))
+    assert terms.entropy.item() == pytest.approx(-0.1 * LN2)
+    assert terms.mean_entropy.item() == pytest.approx(LN2)
+    assert terms.kl.item() == pytest.approx(2 - 1 - LN2)  # ρ = 2
+
+
 def test_an_update_is_one_step_on_the_whole_rollout():
     policy = TableActorCritic()
     learner, steps = A2C(policy, A2CConfig()), []

@@ -86,6 +86,25 @@ def test_a_segments_priority_is_its_mean_absolute_advantage():
     assert acper.replay.priorities.powers[:2].tolist() == pytest.approx([float(p) for p in expected])
 
 
+def test_a_dead_step_has_no_part_in_the_priority():
+    acper = learner(priority_exponent=1.0, gamma=0.0)
+    acper.replay.add(random_rollout(0), torch.zeros(16, 4))
+    acper.replay_losses(segments(valid=torch.tensor([[True, True], [True, False], [True, True]])))
+    assert acper.replay.priorities.powers[1].item() == pytest.approx(abs(2 - acper.policy.values[3].item()))
+
+
+def test_a_value_behind_a_time_limit_counts_as_a_reward_one_step_later():
+    rollout = random_rollout(0)
+    behind = 5.0 * rollout.dones
+    found = []
+    for rewards, bootstraps in ((rollout.rewards, behind), (rollout.rewards + 0.5 * behind, None)):
+        acper = learner(gamma=0.5)
+        acper.replay.add(dataclasses.replace(rollout, bootstraps=bootstraps), rewards)
+        terms = acper.replay_losses(acper.replay.draw(8, acper.generator))
+        found.append((terms.policy.item(), terms.value.item()))
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_an_action_that_had_next_to_no_probability_does_no_harm():
     acper = learner()
     acper.replay.add(random_rollout(0), torch.zeros(16, 4))

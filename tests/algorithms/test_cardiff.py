@@ -13,6 +13,7 @@ from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
 from optimist.networks.actor_critic import make_actor_critic
 from tests.algorithms.tasks import TableActorCritic, random_rollout
+from tests.algorithms.test_ppo import LN2, even_policy, hand_batch
 
 CONFIG = CardiffPPOConfig()
 NEVER, ALWAYS = OPRConfig(shaping_scale=0, bc_coef=0), OPRConfig.paper("cage2")
@@ -148,6 +149,25 @@ def test_replayed_rows_are_measured_like_fresh_ones():
     replayed = augmented.returns[48:]
     gaps = (replayed[:, None] - known[None]).abs().min(1).values
     assert gaps.max() < 0.02 * known.abs().max()  # returns in units of reward, shaped by at most half a percent
+
+
+def test_entropy_and_kl_are_of_fresh_rows():
+    policy = even_policy()
+    with torch.no_grad():
+        policy.logits[1, 0] = 9.0  # all but sure in state 1, which only the replayed row visits
+    terms = CardiffPPO(policy, CONFIG).losses(hand_batch(num_fresh=1))
+    assert terms.entropy.item() == pytest.approx(-CONFIG.entropy_coef * LN2)
+    assert terms.mean_entropy.item() == pytest.approx(LN2)
+    assert terms.kl.item() == pytest.approx(2 - 1 - LN2)  # ρ = 2
+
+
+def test_a_dead_step_has_no_part_in_the_scale_of_the_returns():
+    rewards = torch.tensor([[1.0], [100.0], [3.0]])  # games of one step; the second is none
+    valid = torch.tensor([[True], [False], [True]])
+    learner = CardiffPPO(TableActorCritic(), CONFIG)
+    learner.update(random_rollout(0, 3, 1, rewards=rewards, dones=torch.ones(3, 1, dtype=torch.bool), valid=valid))
+    assert float(learner.in_rewards.mean) == pytest.approx(2.0)
+    assert float(learner.in_rewards.scale) == pytest.approx(2**0.5, abs=1e-4)
 
 
 @pytest.mark.parametrize("reference", ["recorded", "cloned", "snapshot"])

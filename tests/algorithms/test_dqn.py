@@ -20,6 +20,7 @@ from optimist.losses.distributional import project
 from optimist.networks.q_network import make_q_network
 from optimist.replay.buffer import Transitions
 from optimist.rollout.batch import Rollout
+from tests.replay.rollouts import make_rollout
 
 OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 1, "priority_exponent": 0.0}
 SMALL = {"rollout_steps": 4, "minibatch_size": 8, "learning_starts": 0, "replay_capacity": 500}
@@ -166,8 +167,6 @@ def test_epsilon_falls_linearly_and_stays():
 
 def test_priorities_are_the_rows_losses():
     learner = make(RainbowConfig(**(SMALL | {"noisy": False})))
-    from tests.replay.rollouts import make_rollout
-
     for seed in range(3):
         obs = torch.randn(4, 2, 2, generator=torch.Generator().manual_seed(seed))
         rollout = make_rollout(obs, torch.ones(4, 2), torch.zeros(4, 2, dtype=torch.bool))
@@ -176,6 +175,35 @@ def test_priorities_are_the_rows_losses():
     terms = learner.learn(rows)
     expected = (terms.row_losses.double() + 1e-6).sqrt()
     assert torch.allclose(learner.replay.tree.weights[rows.positions], expected)
+
+
+def test_importance_weights_sharpen_over_the_run():
+    """β from 0.25 to 1: the weights w of the same draws become w^2.5 halfway, and w⁴ in the end."""
+    settings = {"importance_exponent": 0.25, "importance_exponent_final": 1.0, "learning_starts": 1_000}
+    weights = []
+    for progress in (0.0, 0.5, 1.0):
+        learner = make(RainbowConfig(**(SMALL | settings)))
+        rollout = make_rollout(torch.zeros(9, 2, 2), torch.zeros(9, 2), torch.zeros(9, 2, dtype=torch.bool))
+        learner.update(dataclasses.replace(rollout, progress=progress))
+        ready = learner.replay.num_ready
+        learner.replay.set_priorities(torch.arange(ready), torch.arange(1.0, ready + 1))
+        weights.append(learner.draw().weights)
+    assert weights[0].min() < 0.9
+    assert torch.allclose(weights[1], weights[0] ** 2.5)
+    assert torch.allclose(weights[2], weights[0] ** 4)
+
+
+@pytest.mark.parametrize("config", [DQNConfig(), RainbowConfig()], ids=["dqn", "rainbow"])
+def test_no_transition_leads_across_a_restart(config):
+    learner = make(dataclasses.replace(config, **(SMALL | {"minibatch_size": 200})))
+    for game in (0.0, 1.0):
+        obs = torch.full((8, 2, 2), game)
+        learner.update(make_rollout(obs, torch.zeros(8, 2), torch.zeros(8, 2, dtype=torch.bool)))
+        learner.forget_unfinished()
+    rows = learner.draw()
+    learnt = torch.ones(200, dtype=torch.bool) if rows.weights is None else rows.weights > 0
+    assert set(rows.obs[learnt, 0].tolist()) == {0.0, 1.0}  # steps of both games
+    assert rows.next_obs[learnt].equal(rows.obs[learnt])
 
 
 @pytest.mark.parametrize("eps", [1e-8, 1.5e-4])

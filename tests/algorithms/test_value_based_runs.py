@@ -1,6 +1,7 @@
 """Whole runs of the value-based learners: what is the same bit for bit, what makes a difference, what is learnt."""
 
 import dataclasses
+import shutil
 
 import pytest
 
@@ -146,6 +147,20 @@ def test_without_its_replay_a_run_goes_on_from_an_empty_one(tmp_path):
     train(with_replay, tmp_path / "whole", progress=False)
     sizes = [(tmp_path / name / "checkpoints/step-960/tensors.safetensors").stat().st_size for name in ("run", "whole")]
     assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_resumed_run_without_its_replay_fills_it_before_it_learns(saved, tmp_path):
+    learner = dataclasses.replace(DQN, save_replay=saved, learning_starts=160)
+    settings = config("DeepSea", learner, total_steps=960, checkpoint_every=480)
+    train(settings, tmp_path / "run", progress=False)
+    (tmp_path / "run/summary.json").unlink()
+    shutil.rmtree(tmp_path / "run/checkpoints/step-960")
+    resume(tmp_path / "run", progress=False)
+    lines = read_metrics(tmp_path / "run/metrics.jsonl")
+    learnt = [line["step"] for line in lines if "loss/td" in line]
+    first_again = 480 + (16 if saved else 160)
+    assert learnt == [*range(160, 481, 16), *range(first_again, 961, 16)]
 
 
 def test_every_metric_is_explained(tmp_path):

@@ -61,6 +61,21 @@ def test_a_sustained_speed_tells_its_parts():
     assert "gpu_bytes" not in figures
 
 
+def test_a_speed_measured_past_the_budget_does_not_climb_the_loss(monkeypatch):
+    rates = []
+    one_update = Trainer.one_update
+
+    def noted(self):
+        rates.append(self.algorithm.optimizer.param_groups[0]["lr"])
+        return one_update(self)
+
+    monkeypatch.setattr(Trainer, "one_update", noted)
+    learner = PPOConfig(rollout_steps=8, minibatch_size=8, learning_rate=1e-3, learning_rate_schedule="linear")
+    sustained_speed(RunConfig(total_steps=32, env=EnvConfig(num_envs=2), algorithm=learner), 0.01)
+    assert len(rates) * 16 > 32
+    assert min(rates) == pytest.approx(1e-3)
+
+
 def test_the_speed_of_a_value_based_learner_is_that_of_learning(monkeypatch):
     updates = []
     one_update = Trainer.one_update

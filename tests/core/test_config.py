@@ -130,8 +130,16 @@ def test_a_task_the_paper_has_no_numbers_for_gets_a_suggestion():
         OPRConfig.paper("cage")
 
 
+def test_a_recorded_reference_shapes_replayed_steps_only():
+    assert not OPRConfig().shapes
+    assert OPRConfig(augment_share=0.25).shapes
+    assert OPRConfig(reference="cloned").shapes
+    assert not OPRConfig(reference="cloned", shaping_scale=0.0).shapes
+    assert OPRConfig(bc_coef=0.0).zero_strength
+
+
 def test_zero_strength_means_that_nothing_reaches_the_learner():
     zero = {"shaping_scale": 0.0, "bc_coef": 0.0, "augment_share": 0.0, "bc_phase_interval": 0}
     assert OPRConfig(**zero).zero_strength
     for name in zero:
-        assert not OPRConfig(**(zero | {name: 1})).zero_strength
+        assert not OPRConfig(**(zero | {name: 1}), reference="cloned").zero_strength

@@ -31,7 +31,7 @@ class Row:
     group: int
 
 
-def make_streams(generator: torch.Generator, num_steps: int, num_envs: int, stack: int, dead_steps: int, noticed: bool):
+def make_streams(generator: torch.Generator, num_steps: int, num_envs: int, stack: int, dead_steps: int):
     """[T][N] rows with random ends, life losses and, after an end, the dead steps of a next-step autoreset."""
     rows: list[list[Row]] = []
     dead, frames, groups = [0] * num_envs, [[0] * stack for _ in range(num_envs)], [0] * num_envs
@@ -52,7 +52,7 @@ def make_streams(generator: torch.Generator, num_steps: int, num_envs: int, stac
             alive = dead[n] == 0
             end = alive and draw(5) == 0
             # a game may end unnoticed by the learner, a life may end alone
-            done = (end and (noticed or draw(8) > 0)) or (alive and draw(7) == 0)
+            done = (end and draw(8) > 0) or (alive and draw(7) == 0)
             reward, raw = draw(2001) / 1000 - 1, draw(2001) / 100 - 10
             bootstrap = float(draw(100)) if done else 0.0
             rows[t].append(
@@ -98,7 +98,7 @@ def expected_episodes(rows: list[list[Row]], cuts: set[int], max_steps: int, lea
             if not row.valid:
                 continue
             episode.append(row)
-            if row.done if learner else row.end:
+            if row.end or (learner and row.done):
                 rewards = [torch.tensor(r.reward if learner else r.raw_reward).item() for r in episode]
                 kept = episode[-max_steps:]
                 found.append(((t, n), sum(rewards), len(episode), kept, len(kept) < len(episode)))
@@ -140,9 +140,7 @@ def test_every_finished_episode_comes_out_as_it_was_played(
     played: list[list[Row]] = []
     cuts: set[int] = set()
     built: list[tuple[float, int, int, Episode]] = []
-    # A learner's episode that outlasts a game holds no dead step and no second stack.
-    noticed = learner and (dead_steps > 0 or stack > 1)
-    everything = make_streams(generator, sum(lengths), num_envs, stack, dead_steps, noticed)
+    everything = make_streams(generator, sum(lengths), num_envs, stack, dead_steps)
     for i, num_steps in enumerate(lengths):
         if i in forgets and all(row.valid for row in everything[len(played)]):
             builder.forget_unfinished()  # frames of the stream go on here, which a forgotten episode must not mind

@@ -19,6 +19,24 @@ from tests.rollout.counting import CountingPolicy
 DELAY = 2
 
 
+def test_a_lost_life_is_paid_out():
+    class Lives(ToyVectorEnv):
+        def step(self, actions):
+            obs, rewards, terminated, truncated, infos = super().step(actions)
+            self.steps_made = getattr(self, "steps_made", 0) + 1
+            return (
+                obs,
+                np.ones(1),
+                terminated & False,
+                truncated & False,
+                {"life_lost": np.array([self.steps_made == 3])},
+            )
+
+    envs = DelayedRewards(Lives(1, AutoresetMode.SAME_STEP), 5)
+    envs.reset(seed=0)
+    assert [float(envs.step(np.zeros(1, np.int64))[1][0]) for _ in range(8)] == [0, 0, 3, 0, 0, 0, 0, 5]
+
+
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_payments_are_sums_over_k_steps_and_the_rest_at_the_end(mode):
     toy = ToyVectorEnv(3, mode, dead_reward=1e6 if mode is AutoresetMode.NEXT_STEP else 0.0)

@@ -43,6 +43,21 @@ def test_act_evaluate_log_prob_and_value_agree_for_every_pair_of_spaces(seen, do
     assert not actions.requires_grad
 
 
+@pytest.mark.parametrize("seen", ["vector", "image"])
+def test_an_initialisation_is_of_all_layers_it_names(seen):
+    found = {}
+    for word in ("orthogonal", "default_heads", "default"):
+        torch.manual_seed(0)
+        policy = make_actor_critic(
+            SPACES[seen], ACTIONS["discrete"], NetworkConfig(initialization=word, cnn_features=8)
+        )
+        biases = {name: bool(value.any()) for name, value in policy.named_parameters() if name.endswith("bias")}
+        found[word] = [name for name, drawn in biases.items() if drawn], len(biases)
+    heads = 2
+    assert [len(drawn) for drawn, _ in found.values()] == [0, heads, found["default"][1]]
+    assert all(name.startswith(("actor", "critic")) for name in found["default_heads"][0])
+
+
 def test_the_greedy_action_is_the_most_probable():
     policy = make_actor_critic(SPACES["vector"], ACTIONS["discrete"], NetworkConfig())
     obs = observations(SPACES["vector"])

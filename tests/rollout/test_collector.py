@@ -120,7 +120,7 @@ def test_the_dead_step_enters_no_batch_and_moves_no_advantage(mode):
         advantages, returns = gae(rollout.rewards, rollout.values, rollout.next_values, rollout.dones, 0.9, 0.8)
         batch = rollout.flatten(advantages, returns)
         assert batch.advantages.abs().max() < 1e4  # the dead step pays a million
-        assert len(batch) == len(rollout.dones.flatten()) if rollout.valid is None else int(rollout.valid.sum())
+        assert len(batch) == (rollout.dones.numel() if rollout.valid is None else int(rollout.valid.sum()))
         for n in range(NUM_ENVS):  # an advantage is the sum of its own episode's errors and of nothing else
             for t in range(NUM_STEPS):
                 if rollout.valid is not None and not rollout.valid[t, n]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
 
 from optimist.config import EnvConfig, PPOConfig, RunConfig
+from optimist.envs.make import make_envs
 from optimist.errors import OptimistError
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
+from optimist.training.build import make_policy
 from optimist.training.evaluations import BackgroundPlayer
 from optimist.training.loop import Trainer, resume, train
 
@@ -134,7 +136,7 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
         metrics = update(self)
         if self.step == 320:  # an evaluation is being played, and the last checkpoint is behind
             player = self.evaluations.player
-            player.process.terminate()
+            player.process.kill()
             player.process.join()
             with suppress(EOFError):  # a result that was already on its way is lost too
                 while True:
@@ -150,6 +152,29 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
     monkeypatch.setattr(Trainer, "one_update", update)
     resume(tmp_path / "cut", progress=False)
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
+
+
+def test_signals_that_reach_the_whole_group_are_for_the_training():
+    player, policy = BackgroundPlayer(BESIDE), make_policy(BESIDE, make_envs(BESIDE.env))
+    weights = {name: tensor.numpy() for name, tensor in policy.state_dict().items()}
+    player.begin(weights, 0)
+    first = player.result()  # it has started
+    player.begin(weights, 0)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(player.process.pid, number)
+    assert player.result() == first
+    player.close()
+    assert not player.process.is_alive()
+
+
+def test_the_player_starts_with_the_run_if_it_will_be_needed(tmp_path):
+    for config, needed in ((BESIDE, True), (RUN, False), (replace(BESIDE, evaluate_every=10_000), False)):
+        with (
+            RunDir.create(tmp_path / str(config.evaluate_every + needed), config) as run,
+            closing(Trainer(config, run)) as t,
+        ):
+            t.evaluations.prepare()
+            assert (t.evaluations.player is not None) == needed
 
 
 def test_a_player_that_fails_says_why():

@@ -47,13 +47,15 @@ class CardiffPPO(ActorCriticLearner):
         rewards = self.anchor.shape(rollout, self.in_rewards)  # [T, N]
 
         returns = monte_carlo_returns(rewards, rollout, cfg.gamma)  # [T, N]
-        self.in_rewards.set_scale(returns if rollout.valid is None else returns[rollout.valid])
+        played = returns if rollout.valid is None else returns[rollout.valid]
+        if played.numel():
+            self.in_rewards.set_scale(played)
         advantages = returns - self.in_rewards.from_critic(rollout.values)  # for the anchor: epochs have their own
         batch = rollout.flatten(advantages, returns)  # [T·N]
         batch = self.anchor.augment(batch, self.in_rewards)  # good transitions join the batch
 
         means = MetricMeans()
-        for whole in batch.minibatches(cfg.epochs, len(batch), self.generator):
+        for whole in batch.minibatches(cfg.epochs, max(1, len(batch)), self.generator):  # none of dead steps alone
             terms = self.losses(whole)
             self.step(terms.total)
             means.add(terms)

@@ -83,7 +83,7 @@ class DQN(Learner):
         self.count_steps(rewards.numel())
 
         terms: list[QTerms] = []
-        if self.steps >= cfg.learning_starts and self.replay.num_ready:
+        if self.replay.num_written >= cfg.learning_starts and self.replay.num_ready:
             terms = self.gradient_phase()
             self.anchor.after_update(self.cloned, self.step_alone)  # e.g. a BC phase now and then
         return self.metrics(terms) | self.anchor.metrics()

@@ -56,6 +56,11 @@ class SILConfig:
         for name in (*whole, "start_transitions"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"sil.{name} must be at least 1, got {getattr(self, name)}")
+        if self.start_transitions > self.capacity_transitions:
+            raise ConfigError(
+                f"sil.start_transitions ({self.start_transitions}) must be at most sil.capacity_transitions "
+                f"({self.capacity_transitions}): more are never stored, and nothing would be imitated"
+            )
         for name in ("coef", "priority_exponent", "importance_exponent", "value_coef", "entropy_coef"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"sil.{name} must be at least 0, got {getattr(self, name)}")

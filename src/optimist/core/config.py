@@ -147,8 +147,13 @@ class OPRConfig:
 
     @property
     def zero_strength(self) -> bool:
-        """Whether nothing of OPR reaches the learner: α = 0, λ_BC = 0, no replayed rows, no cloning phase."""
-        return self.shaping_scale == self.bc_coef == self.augment_share == self.bc_phase_interval == 0
+        """Whether nothing of OPR reaches the learner: no shaping, λ_BC = 0, no replayed rows, no cloning phase."""
+        return not self.shapes and self.bc_coef == self.augment_share == self.bc_phase_interval == 0
+
+    @property
+    def shapes(self) -> bool:
+        """Whether any reward is shaped: a recorded π_good is known for replayed steps only."""
+        return self.shaping_scale > 0 and (self.reference != "recorded" or self.augment_share > 0)
 
 
 def _require(holds: bool, name: str, expected: str, value: object) -> None:

@@ -97,9 +97,11 @@ class EpisodeBuilder:
             self.starts, self.returns = [self.time] * num_envs, torch.zeros(num_envs, dtype=torch.float64)
         self._remember(steps)
         raw = steps.rewards if self.learner_episodes or steps.raw_rewards is None else steps.raw_rewards
-        ends = steps.dones if self.learner_episodes or steps.episode_ends is None else steps.episode_ends
+        ends = steps.dones.cpu() if steps.episode_ends is None else steps.episode_ends.cpu()
+        if self.learner_episodes:
+            ends = ends | steps.dones.cpu()  # lost lives; a time limit the learner ignores is an end all the same
         valid = torch.ones(ends.shape, dtype=torch.bool) if steps.valid is None else steps.valid.cpu()
-        ends = ends.cpu() & valid
+        ends = ends & valid
         totals = self._running_returns(torch.where(valid, raw.cpu().double(), 0.0), ends)
         groups = torch.zeros_like(ends) if steps.groups is None else steps.groups
         begin = self.time

@@ -39,7 +39,7 @@ class DelayedRewards(VectorWrapper):
         self.held += np.where(playing, rewards, 0.0)
         self.waited += playing
         ended = (terminated | truncated) & playing
-        due = ended | (self.waited >= self.delay)
+        due = ended | infos.get("life_lost", False) | (self.waited >= self.delay)  # for the learner both are ends
         paid = np.where(due, self.held, 0.0)
         self.held[due], self.waited[due] = 0.0, 0
         if self.dead_steps:

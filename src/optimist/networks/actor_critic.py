@@ -88,22 +88,26 @@ def make_actor_critic(
         raise ConfigError("network.normalize_observations would normalise the mask too; switch one of the two off")
     encoder, shape = make_encoder(observation_space, normalize=config.normalize_observations)
     head = make_action_head(action_space, config.log_std)
-    orthogonal_init = config.initialization == "orthogonal"
+    orthogonal_init, plain_heads = config.initialization != "default", config.initialization != "orthogonal"
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
         if config.action_mask or config.privileged:
             raise ConfigError("network.action_mask and network.privileged need observations that are vectors")
         actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, 1)
-        if orthogonal_init:
+        if not plain_heads:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
-        return ActorCritic(
-            encoder, make_nature_cnn(shape, config.cnn_features, config.cnn_precision), actor, critic, head
-        )
+        images = make_nature_cnn(shape, config.cnn_features, config.cnn_precision, orthogonal_init=orthogonal_init)
+        return ActorCritic(encoder, images, actor, critic, head)
     trunk = nn.Flatten() if len(shape) > 1 else None
     width = torch.Size(shape).numel()
     num_actions = head.num_params if isinstance(head, Categorical) else None
     visible, masked = visible_inputs(config, width, num_actions)
     actor_mlp, critic_mlp = (
-        MLP((inputs, *config.hidden, out), config.activation, orthogonal_init=orthogonal_init, out_gain=gain)
+        MLP(
+            (inputs, *config.hidden, out),
+            config.activation,
+            orthogonal_init=orthogonal_init,
+            out_gain=None if plain_heads else gain,
+        )
         for inputs, out, gain in ((visible, head.num_params, 0.01), (width, 1, 1.0))
     )
     partial = masked or config.privileged

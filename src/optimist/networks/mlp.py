@@ -17,10 +17,12 @@ ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 class MLP(nn.ModuleList):
     """Linear layers with an activation between them and none at the end."""
 
-    def __init__(self, sizes: Sequence[int], activation: str, *, orthogonal_init: bool, out_gain: float) -> None:
+    def __init__(self, sizes: Sequence[int], activation: str, *, orthogonal_init: bool, out_gain: float | None) -> None:
+        """`out_gain`: of the last layer; None leaves it as PyTorch makes it."""
         layers = [nn.Linear(fan_in, fan_out) for fan_in, fan_out in pairwise(sizes)]
         if orthogonal_init:
-            layers = [orthogonal(layer, 2**0.5) for layer in layers[:-1]] + [orthogonal(layers[-1], out_gain)]
+            last = layers[-1] if out_gain is None else orthogonal(layers[-1], out_gain)
+            layers = [*(orthogonal(layer, 2**0.5) for layer in layers[:-1]), last]
         super().__init__(layers)
         self._layers = layers  # as linear layers, for the types' sake
         self.activation = activation

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from optimist.errors import ConfigError
-from optimist.networks.initialize import orthogonal
+from optimist.networks.initialize import Layer, orthogonal
 
 SMALLEST = 36  # pixels that the three convolutions need
 
@@ -23,23 +23,29 @@ class NatureCNN(nn.Sequential):
         return features.float()
 
 
-def make_nature_cnn(shape: tuple[int, ...], features: int, precision: str = "float32") -> NatureCNN:
-    """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2."""
+def make_nature_cnn(
+    shape: tuple[int, ...], features: int, precision: str = "float32", *, orthogonal_init: bool = True
+) -> NatureCNN:
+    """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2, or as PyTorch has it."""
     if len(shape) != 3 or min(shape[1:]) < SMALLEST:
         raise ConfigError(
             f"nature_cnn sees images [channels, height, width] of at least {SMALLEST} × {SMALLEST}, got {list(shape)}"
         )
+
+    def begun(layer: Layer) -> Layer:
+        return orthogonal(layer, 2**0.5) if orthogonal_init else layer
+
     convolutions = nn.Sequential(
-        orthogonal(nn.Conv2d(shape[0], 32, 8, 4), 2**0.5),
+        begun(nn.Conv2d(shape[0], 32, 8, 4)),
         nn.ReLU(),
-        orthogonal(nn.Conv2d(32, 64, 4, 2), 2**0.5),
+        begun(nn.Conv2d(32, 64, 4, 2)),
         nn.ReLU(),
-        orthogonal(nn.Conv2d(64, 64, 3, 1), 2**0.5),
+        begun(nn.Conv2d(64, 64, 3, 1)),
         nn.ReLU(),
         nn.Flatten(),
     )
     with torch.no_grad():
         width = convolutions(torch.zeros(1, *shape)).shape[1]
-    trunk = NatureCNN(*convolutions, orthogonal(nn.Linear(width, features), 2**0.5), nn.ReLU())
+    trunk = NatureCNN(*convolutions, begun(nn.Linear(width, features)), nn.ReLU())
     trunk.in_bfloat16 = precision == "bfloat16"
     return trunk

@@ -224,7 +224,8 @@ def make_q_network(
 def _make_body(shape: tuple[int, ...], config: NetworkConfig) -> tuple[nn.Module | None, int, tuple[int, ...], str]:
     """What all streams share, its width, the hidden widths that are left to each stream, and their activation."""
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
-        trunk = make_nature_cnn(shape, config.cnn_features, config.cnn_precision)
+        orthogonal_init = config.initialization != "default"
+        trunk = make_nature_cnn(shape, config.cnn_features, config.cnn_precision, orthogonal_init=orthogonal_init)
         *convolutions, last, _ = trunk
         if not isinstance(last, nn.Linear):
             raise ConfigError("the Nature CNN must end with a linear layer, which each stream has for itself")
@@ -245,11 +246,12 @@ def _make_stream(sizes: tuple[int, ...], activation: str, config: NetworkConfig,
     if sigma is not None:
         noisy = [NoisyLinear(fan_in, fan_out, sigma) for fan_in, fan_out in pairwise(sizes)]
         return Layers(noisy, activation, activated=False)
-    gains = [2**0.5] * (len(sizes) - 2) + [1.0]
+    gains = [2**0.5] * (len(sizes) - 2) + [1.0 if config.initialization == "orthogonal" else None]
     layers = [_linear(*pair, config, gain) for pair, gain in zip(pairwise(sizes), gains, strict=True)]
     return Layers(layers, activation, activated=False)
 
 
-def _linear(fan_in: int, fan_out: int, config: NetworkConfig, gain: float) -> nn.Linear:
+def _linear(fan_in: int, fan_out: int, config: NetworkConfig, gain: float | None) -> nn.Linear:
+    """`gain`: None leaves it as PyTorch makes it."""
     layer = nn.Linear(fan_in, fan_out)
-    return orthogonal(layer, gain) if config.initialization == "orthogonal" else layer
+    return layer if gain is None or config.initialization == "default" else orthogonal(layer, gain)

@@ -94,7 +94,7 @@ def paper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> 
     config = _config(_env(game, sticky, num_envs=10), PAPER, literal, long)
     return replace(
         config,
-        network=NetworkConfig(kind="nature_cnn", initialization="default"),  # Tianshou: of the two heads only
+        network=NetworkConfig(kind="nature_cnn", initialization="default_heads"),  # Tianshou's
         evaluate_every=100_000,  # "epochs" of 100,000 steps
         evaluate_episodes=10,  # 10 test environments, whole games
         evaluate_in="background",

@@ -159,6 +159,11 @@ class Replay:
         return max(0, self.time - self.n_step - self._first) * self.num_envs
 
     @property
+    def num_written(self) -> int:
+        """Steps ever put in, those overwritten since included."""
+        return self.time * self.num_envs
+
+    @property
     def num_transitions(self) -> int:
         """Steps kept."""
         return min(self.time, self.num_rows) * self.num_envs

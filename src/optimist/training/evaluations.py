@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import weakref
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -32,6 +33,12 @@ class Evaluations:
         self.player: BackgroundPlayer | None = None
         self.pending: int | None = None  # step of the evaluation that is being played
         self.weights: dict[str, Tensor] = {}  # what plays it
+
+    def prepare(self) -> None:
+        """Start the process that will play, if one will: it takes seconds until it can."""
+        due = 0 < self.config.evaluate_every < self.config.total_steps
+        if due and self.config.evaluate_in == "background" and self.player is None:
+            self.player = BackgroundPlayer(self.config)
 
     def after(self, step: int) -> list[dict[str, float]]:
         """To be called after each update; what it brings is oldest first. Near the end of a run it may be two."""
@@ -66,8 +73,8 @@ class Evaluations:
             self._begin(state["step"], state["weights"])
 
     def _begin(self, step: int, weights: dict[str, Tensor]) -> None:
-        if self.player is None:
-            self.player = BackgroundPlayer(self.config)
+        self.prepare()
+        assert self.player is not None
         numbers = {name: tensor.numpy() for name, tensor in weights.items()}
         self.player.begin(numbers, derive_seed(self.config.seed, "evaluation", step))
         self.pending, self.weights = step, weights
@@ -88,6 +95,7 @@ class BackgroundPlayer:
         self.ours, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, config), daemon=True)
         self.process.start()
+        self.end = weakref.finalize(self, self.process.kill)  # also if nobody closes it: it does not mind signals
         theirs.close()
 
     def begin(self, weights: dict[str, Any], seed: int) -> None:
@@ -104,7 +112,7 @@ class BackgroundPlayer:
     def close(self) -> None:
         """Let go of the process, whatever it is doing."""
         self.ours.close()
-        self.process.terminate()
+        self.end()
         self.process.join()
 
     def _exchange(self, action: Any) -> Any:
@@ -124,7 +132,8 @@ def _serve(connection: Connection, config: RunConfig) -> None:
 
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training; this ends with it
+    for number in (signal.SIGINT, signal.SIGTERM):  # meant for the training, which ends this process
+        signal.signal(number, signal.SIG_IGN)
     if config.env.vectorization == "async":  # this process may have none of its own; the games are the same
         config = replace(config, env=replace(config.env, vectorization="sync"))
     prepare_torch(config)

@@ -9,14 +9,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from optimist.config import RunConfig
 from optimist.core.anchor import NoAnchor
+from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
 from optimist.errors import NonFiniteLoss
@@ -53,6 +54,7 @@ def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
         state = run.load_checkpoint()
         if state is not None:
             trainer.load_state_dict(state)
+        trainer.resumed_at = trainer.step
         trainer.notes.append(f"{'no checkpoint' if state is None else 'goes on'}: from step {trainer.step:,}")
         return trainer.run(progress=progress)
 
@@ -96,8 +98,15 @@ class Trainer:
             _interrupts() as interrupted,
             explained(self.run_dir.path),
         ):
+            self.evaluations.prepare()
             while self.update < config.total_updates:
-                metrics = self.one_update()
+                try:
+                    metrics = self.one_update()
+                except (EOFError, ConnectionError):  # the environments' processes ended: by a signal that is for all?
+                    time.sleep(0.2)
+                    if interrupted.signal is None:
+                        raise
+                    self._leave(interrupted.signal, display, saving=False)
                 for earlier in self.evaluated[:-1]:  # two became known at once
                     writers.write(self.step, earlier)
                 if self.update % config.log_every == 0 or self.update == config.total_updates or self.evaluated:
@@ -118,8 +127,12 @@ class Trainer:
 
     def close(self) -> None:
         """Let go of environments and evaluations, once nothing uses them."""
-        with closing(self.envs), closing(self.evaluations):
+        with closing(self.evaluations):
             self.collector.close()
+            try:
+                self.envs.close()
+            except (EOFError, ConnectionError):  # their processes have ended already, by a signal
+                self.envs.unwrapped.closed = True
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the rest of the run depends on."""
@@ -135,7 +148,6 @@ class Trainer:
     def load_state_dict(self, state: Any) -> None:
         """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
         self.update = state["update"]
-        self.resumed_at = self.step
         self.algorithm.load_state_dict(state["algorithm"])
         self.scores.load_state_dict(state["scores"])
         self.evaluations.load_state_dict(state["evaluation"])
@@ -151,12 +163,12 @@ class Trainer:
         return self._collector_for(self.policy)
 
     def _collector_for(self, policy: PolicyNetwork) -> Collector:
-        """Games that come in lanes are decided lane by lane, unless something around them has to see every step."""
+        """Games that come in lanes are decided lane by lane, unless something has to see every step of all of them."""
         config, anchor = self.config, self.algorithm.anchor
         generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
         basis = (self.envs, config.env, policy, config.algorithm.rollout_steps, generator, config.device)
         evaluated = not isinstance(policy, QNetwork) or not isinstance(anchor, NoAnchor)
-        if hasattr(self.envs, "lanes"):
+        if hasattr(self.envs, "lanes") and not config.env.group_key:
             return LaneCollector(*basis, evaluated=evaluated, graphs=uses_graphs(config, anchor))
         return Collector(*basis, evaluated=evaluated)
 
@@ -166,6 +178,7 @@ class Trainer:
         if self.config.opr.enabled:
             most = opr_bytes(self.config, self.envs) / 2**20
             notes.append(f"OPR: memory and unfinished episodes need at most {most:,.1f} MiB")
+            notes += _idle_shaping(self.config.opr)
         return notes
 
     def one_update(self) -> dict[str, float]:
@@ -222,9 +235,9 @@ class Trainer:
     def _restart_seed(self) -> int:
         return derive_seed(self.config.seed, "envs", self.step)
 
-    def _leave(self, number: int, display: Progress) -> None:
+    def _leave(self, number: int, display: Progress, *, saving: bool = True) -> NoReturn:
         """Stop between two updates: save where that changes nothing, or may; else keep the last checkpoint."""
-        if self.config.save_when_stopped or (self.saves_envs and not self.collector.underway):
+        if saving and (self.config.save_when_stopped or (self.saves_envs and not self.collector.underway)):
             self._restart_and_save()
         saved = self.run_dir.last_saved
         command = f"`optimist resume {self.run_dir.path}`"
@@ -260,6 +273,15 @@ class Trainer:
             self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
         )  # fmt: skip
         return {"final_evaluation": of_final_policy(played, greedy=False)}
+
+
+def _idle_shaping(opr: OPRConfig) -> list[str]:
+    """A word to those who set a shaping that shapes nothing; the defaults say nothing."""
+    own = replace(OPRConfig(), shaping=opr.shaping, shaping_scale=opr.shaping_scale, shaping_bound=opr.shaping_bound)
+    if opr.shapes or opr.shaping_scale == 0 or own == OPRConfig():
+        return []
+    why = "a recorded π_good is known for replayed steps only (opr.augment_share), or set opr.reference"
+    return [f"OPR: no reward is shaped: {why}"]
 
 
 @dataclass

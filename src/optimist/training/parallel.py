@@ -38,7 +38,7 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Train all jobs, `workers` at a time; their summaries in order. `tick` is called every now and then.
 
-    The first error stops the rest and is raised.
+    After the first error nothing more is begun, and it is raised once those under way are done.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=spawn) as pool:

@@ -6,6 +6,7 @@ import gc
 import json
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ WARM_UP = 2
 
 WARM_UP_STEPS = 768
 """Steps of each environment that do not count where a speed is to last: first games end, restarts come in."""
+
+ENDLESS = 10**12
+"""Steps of a run that is stopped by the clock: its schedules stand where they begin."""
 
 
 def training_speed(preset: str, threads: int, updates: int) -> dict[str, float]:
@@ -52,7 +56,7 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
     Beside it: seconds from nothing to the end of the first update, seconds of an update's two parts, and on a GPU the
     most memory that was reserved.
     """
-    config = replace(config, tensorboard=False, evaluate_every=0, final_episodes=0)
+    config = replace(config, total_steps=ENDLESS, tensorboard=False, evaluate_every=0, final_episodes=0)
     warm_up = WARM_UP_STEPS * config.env.num_envs
     if isinstance(config.algorithm, ValueBasedConfig):
         warm_up = max(warm_up, config.algorithm.learning_starts)  # before, there are no gradient steps to measure
@@ -62,8 +66,11 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(config.device)
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, RunDir.create(Path(folder) / "run", config) as run:
-        trainer = Trainer(config, run)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        RunDir.create(Path(folder) / "run", config) as run,
+        closing(Trainer(config, run)) as trainer,
+    ):
         trainer.one_update()
         start_up = time.perf_counter() - started
         while trainer.step < warm_up:
@@ -72,7 +79,6 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         while time.perf_counter() - begin < seconds:
             lines.append(trainer.one_update())
         elapsed = time.perf_counter() - begin
-        trainer.close()
     figures = {
         "steps_per_second": (trainer.step - first) / elapsed,
         "collect_seconds": sum(line["time/collect"] for line in lines) / len(lines),

@@ -78,6 +78,15 @@ def test_fire_is_pressed_once_after_each_lost_life_and_the_learner_is_told(break
             assert (infos["executed"][~pressed] == NOOP).all()
 
 
+def test_a_game_that_starts_anew_no_longer_waits_for_fire():
+    envs = make(num_envs=2, no_ops=0)
+    envs.reset(seed=3)
+    lost = next(lost for _ in range(60) if (lost := envs.step(np.array([NOOP, NOOP]))[4]["life_lost"]).any())
+    assert lost.all()  # the same game twice
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    assert envs.step(np.array([NOOP, NOOP]))[4]["_executed"].tolist() == [False, True]
+
+
 @pytest.mark.parametrize("game", ["Breakout", "Gopher", "NameThisGame"])
 def test_a_game_that_waits_for_fire_goes_on_with_it_and_never_without(game):
     steps_to_next_loss = {}
