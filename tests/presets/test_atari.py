@@ -35,7 +35,7 @@ def test_paper_has_the_papers_numbers_and_tianshous_where_it_is_silent():
     assert (config.env.num_envs, ppo.rollout_steps, ppo.epochs) == (10, 100, 4)
     assert (ppo.minibatch_size, ppo.last_minibatch) == (256, "merged")  # 256 + 256 + 488
     assert config.total_updates == 10_000
-    assert config.network == NetworkConfig(kind="nature_cnn", initialization="default")
+    assert config.network == NetworkConfig(kind="nature_cnn", initialization="default_heads")
     assert (config.evaluate_every, config.evaluate_episodes) == (100_000, 10)
     paper = OPRConfig.paper("atari")
     changed = {name for name in vars(paper) if getattr(paper, name) != getattr(config.opr, name)}

@@ -21,8 +21,8 @@ class MLP(nn.ModuleList):
         """`out_gain`: of the last layer; None leaves it as PyTorch makes it."""
         layers = [nn.Linear(fan_in, fan_out) for fan_in, fan_out in pairwise(sizes)]
         if orthogonal_init:
-            last = layers[-1] if out_gain is None else orthogonal(layers[-1], out_gain)
-            layers = [*(orthogonal(layer, 2**0.5) for layer in layers[:-1]), last]
+            hidden, last = [orthogonal(layer, 2**0.5) for layer in layers[:-1]], layers[-1]
+            layers = [*hidden, last if out_gain is None else orthogonal(last, out_gain)]
         super().__init__(layers)
         self._layers = layers  # as linear layers, for the types' sake
         self.activation = activation
