@@ -104,3 +104,18 @@ def test_nothing_of_the_run_before_is_counted_as_memory_of_the_next():
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--seconds", "0"], "--seconds must be above 0"),
+        (["--presets", "deepsea/opr"], "deepsea/opr is none"),
+        (["--presets", "atari/pppo"], "did you mean"),
+        (["--game", "Pongg"], "did you mean"),
+    ],
+)
+def test_wrong_words_are_named_before_anything_is_measured(arguments, told, monkeypatch, capsys):
+    monkeypatch.setattr(bench_atari, "measure", lambda *_: pytest.fail("it was measured"))
+    assert main(["bench", "atari", *arguments]) == 2
+    assert told in capsys.readouterr().err

@@ -6,7 +6,7 @@ import pytest
 
 from optimist.cli.demo import main
 from optimist.cli.demo.deepsea import conversion
-from optimist.errors import UnknownName
+from optimist.errors import ConfigError, RunFolderError, UnknownName
 
 
 def test_the_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
@@ -61,3 +61,16 @@ def test_the_demo_of_cage2_compares_three_methods_and_writes_figure_and_replay(t
 def test_an_unknown_demo_gets_a_suggestion():
     with pytest.raises(UnknownName, match="did you mean 'cage2'"):
         main(["cage"])
+
+
+@pytest.mark.parametrize("flag", ["--seeds", "--jobs", "--total-steps"])
+def test_numbers_that_make_no_sense_are_named(flag):
+    with pytest.raises(ConfigError, match=f"{flag} must be at least 1, got 0"):
+        main(["deepsea", flag, "0"])
+
+
+def test_a_folder_in_which_something_stands_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="is not empty; choose another --out"):
+        main(["deepsea", "--out", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -36,3 +36,27 @@ def test_an_error_in_one_run_is_raised(tmp_path):
     (tmp_path / "taken" / "something").write_text("mine")
     with pytest.raises(OptimistError, match="not empty"):
         run_all([Job("opr", CONFIG, tmp_path / "taken")], 1)
+
+
+def test_after_an_error_nothing_more_is_begun_and_what_runs_is_stopped(tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "something").write_text("mine")
+    endless = replace(CONFIG, total_steps=10**9)
+    jobs = [Job("opr", endless, tmp_path / "long"), Job("opr", CONFIG, tmp_path / "taken")]
+    jobs += [Job("opr", endless, tmp_path / f"queued-{number}") for number in range(4)]
+    with pytest.raises(OptimistError, match="not empty"):  # and not in a thousand years
+        run_all(jobs, 2)
+    assert sum((tmp_path / f"queued-{number}").exists() for number in range(4)) <= 1  # one may have been handed over
+
+
+def test_a_signal_stops_all_and_leaves_runs_that_go_on(tmp_path):
+    jobs = [Job("opr", replace(CONFIG, total_steps=10**9), tmp_path / f"run-{number}") for number in range(3)]
+
+    def stop_once_it_runs():
+        if jobs[0].latest() is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(jobs, 1, stop_once_it_runs, every=0.1)
+    assert list((tmp_path / "run-0" / "checkpoints").glob("step-*"))  # it stopped between two updates, and saved
+    assert not (tmp_path / "run-2").exists()

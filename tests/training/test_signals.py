@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from optimist.config import CardiffPPOConfig, EnvConfig, NetworkConfig, OPRConfig, PPOConfig, RunConfig, SILConfig
 from optimist.envs.make import make_envs
-from optimist.errors import ConfigError
+from optimist.errors import ConfigError, RunFolderError
 from optimist.rollout.collector import Collector
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
@@ -116,3 +116,22 @@ def test_a_shaping_that_shapes_nothing_is_named(tmp_path):
 def test_imitation_that_never_begins_is_refused():
     with pytest.raises(ConfigError, match=r"sil.start_transitions \(101\) must be at most sil.capacity_transitions"):
         SILConfig(capacity_transitions=100)
+
+
+def test_settings_of_what_is_off_are_named(tmp_path):
+    def notes(number, **settings):
+        config = replace(RUN, **settings)
+        with RunDir.create(tmp_path / str(number), config) as run, closing(Trainer(config, run)) as trainer:
+            return [note for note in trainer._notes() if "is off" in note]
+
+    off = OPRConfig(enabled=False)
+    assert notes(0, opr=off) == notes(1) == []
+    assert notes(2, opr=replace(off, bc_coef=0.3)) == ["OPR is off: its settings have no effect (--opr.enabled)"]
+    assert notes(3, sil=SILConfig(coef=0.3)) == ["SIL is off: its settings have no effect (--sil.enabled)"]
+
+
+def test_a_damaged_summary_is_one_line(tmp_path):
+    train(replace(RUN, total_steps=64), tmp_path / "run", progress=False)
+    (tmp_path / "run" / "summary.json").write_text("xx")
+    with pytest.raises(RunFolderError, match=r"summary\.json is damaged"):
+        resume(tmp_path / "run", progress=False)

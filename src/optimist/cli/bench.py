@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from typing import Any
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist.cli import bench_atari
+from optimist.cli.arguments import Parser
 from optimist.errors import ConfigError
 
 TRAINED = ("cage2/cardiff", "cage2/cardiff-opr")
@@ -18,7 +18,7 @@ TRAINED = ("cage2/cardiff", "cage2/cardiff-opr")
 
 def main(argv: list[str]) -> int:
     """Runs a sub-command and returns the exit code."""
-    parser = argparse.ArgumentParser(prog="optimist bench", description="Measure speed on this machine.")
+    parser = Parser(prog="optimist bench", description="Measure speed on this machine.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     cage2_bench = commands.add_parser(
         "cage2", help="steps per second of the CAGE Challenge 2 simulator, and in training"

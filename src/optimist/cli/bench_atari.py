@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from optimist.errors import ConfigError
+
 EMULATORS = ((8, 1), (8, 4), (10, 1), (10, 4), (64, 8), (128, 8))
 """Games and lanes whose emulators are measured alone, with each back-end that is installed: few games all waiting for
 the slowest, and in lanes that do not wait for each other. Many games in one lane are slower than in eight."""
@@ -29,12 +31,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def atari(arguments: argparse.Namespace) -> int:
     """Measures and prints; always 0."""
+    check(arguments)
     result = measure(arguments.game, arguments.device, arguments.seconds, arguments.presets)
     if arguments.json:
         print(json.dumps(result))
     else:
         print_figures(result)
     return 0
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raises for what would only come to light after minutes of measuring."""
+    from optimist.envs.atari.emulator import find_rom
+    from optimist.presets import get_preset
+
+    if not arguments.seconds > 0:
+        raise ConfigError(f"--seconds must be above 0, got {arguments.seconds}")
+    find_rom(arguments.game)
+    for name in arguments.presets:
+        if not name.startswith("atari/"):
+            get_preset(name)  # a wrong name has an error of its own
+            raise ConfigError(f"--presets takes presets of Atari, and {name} is none")
+        get_preset(name)
 
 
 def measure(game: str, device: str | None, seconds: float, presets: list[str]) -> dict[str, Any]:

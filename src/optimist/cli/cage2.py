@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+
+from optimist.cli.arguments import Parser
 
 if TYPE_CHECKING:
     from optimist.envs.cage2.verify import Verification
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def main(argv: list[str]) -> int:
     """Runs a sub-command and returns the exit code."""
-    parser = argparse.ArgumentParser(prog="optimist cage2", description="The CAGE Challenge 2 simulator.")
+    parser = Parser(prog="optimist cage2", description="The CAGE Challenge 2 simulator.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     verifying = commands.add_parser(
         "verify",

@@ -16,8 +16,8 @@ EPILOG = """A file is short:
   flags.size = [8, 12]                # flags of the presets
   settings.total_steps = 50_000       # settings of all runs
   [variants.plain]                    # named changes
-  [variants.greedy]
-  opr.percentile = 95.0
+  [variants.careful]
+  algorithm.learning_rate = 1e-4
 
 Running it again goes on with what is unfinished. Exit code 1: some runs failed for good.
 `optimist sweep status DIR` tells how far a sweep is."""

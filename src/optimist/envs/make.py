@@ -5,10 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -19,6 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from optimist.envs.delay import DelayedRewards
 from optimist.errors import ConfigError, MissingExtra, OptimistError, UnknownName, missing_extra, unknown_name
+from optimist.signals import children_without_ctrl_c
 
 if TYPE_CHECKING:
     from optimist.config import EnvConfig
@@ -157,7 +155,7 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
     own = mode is VectorizeMode.VECTOR_ENTRY_POINT
     vector_kwargs = None if own else {"autoreset_mode": AutoresetMode.SAME_STEP}
     try:
-        with _no_ctrl_c() if mode is VectorizeMode.ASYNC else nullcontext():
+        with children_without_ctrl_c() if mode is VectorizeMode.ASYNC else nullcontext():
             return gymnasium.make_vec(
                 spec, num_envs=config.num_envs, vectorization_mode=mode, vector_kwargs=vector_kwargs, **kwargs
             )
@@ -168,19 +166,6 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
     except (TypeError, ValueError, KeyError, AssertionError, gymnasium.error.Error) as error:
         reason = _one_line(error.__cause__ or error)
         raise ConfigError(f"cannot make {spec.id} with env.kwargs {config.kwargs}: {reason}") from error
-
-
-@contextmanager
-def _no_ctrl_c() -> Iterator[None]:
-    """Processes begun here do not mind Ctrl-C, which reaches a whole group: the one that trains stops by itself."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _nearest(name: str) -> str | None:

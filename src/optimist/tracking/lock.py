@@ -26,7 +26,7 @@ class FolderLock:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._handle)
-            raise FolderInUse(f"{folder} is in use by another process; wait for it or choose another --out") from error
+            raise FolderInUse(f"{folder} is in use by another process; wait for it or choose another folder") from error
         FolderLock.held.add(self)
 
     def release(self) -> None:

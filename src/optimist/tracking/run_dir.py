@@ -126,7 +126,13 @@ class RunDir:
     def read_summary(self) -> dict[str, Any] | None:
         """summary.json, or None while the run has not ended."""
         path = self.path / SUMMARY
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunFolderError(f"{path} is damaged: {error}; without it `optimist resume` writes it anew") from error
+        return summary
 
     def write_final(self, policy_state: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
         """final.safetensors: the last policy's weights, and words about it, whole or not at all."""

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from optimist.anchors.config import SILConfig
 from optimist.config import RunConfig
 from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
@@ -175,6 +176,9 @@ class Trainer:
     def _notes(self) -> list[str]:
         """What should be known before the first step."""
         notes: list[str] = [*self.notes, *getattr(self.envs.unwrapped, "notes", ())]
+        for name, settings, default in (("OPR", self.config.opr, OPRConfig()), ("SIL", self.config.sil, SILConfig())):
+            if not settings.enabled and settings != replace(default, enabled=False):
+                notes.append(f"{name} is off: its settings have no effect (--{name.lower()}.enabled)")
         if self.config.opr.enabled:
             most = opr_bytes(self.config, self.envs) / 2**20
             notes.append(f"OPR: memory and unfinished episodes need at most {most:,.1f} MiB")
@@ -303,7 +307,8 @@ def _interrupts() -> Iterator[_Interrupt]:
             os.kill(os.getpid(), number)
         interrupt.signal = number
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield interrupt
     finally:

@@ -7,10 +7,12 @@ import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 from optimist.config import RunConfig
+from optimist.signals import children_without_ctrl_c
 
 
 @dataclass(frozen=True)
@@ -38,25 +40,42 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Train all jobs, `workers` at a time; their summaries in order. `tick` is called every now and then.
 
-    After the first error nothing more is begun, and it is raised once those under way are done.
+    After the first error, or a signal, nothing more is begun, and runs under way stop between two updates.
     """
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
-        futures = [pool.submit(_run, job) for job in jobs]
+    others, over = multiprocessing.active_children(), spawn.Event()
+    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_share, initargs=(over,))
+    try:
+        with children_without_ctrl_c():
+            futures = [pool.submit(_run, job) for job in jobs]
         waiting: set[Future[dict[str, Any]]] = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=every, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                tick()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while waiting:
+            done, waiting = wait(waiting, timeout=every, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+            tick()
         return [future.result() for future in futures]
+    except BaseException:
+        over.set()  # for those that wait in the pool
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_over: Event | None = None
+
+
+def _share(over: Event) -> None:
+    global _over
+    _over = over
 
 
 def _run(job: Job) -> dict[str, Any]:
     from optimist.training.loop import train
 
+    if _over is not None and _over.is_set():
+        raise KeyboardInterrupt
     return train(job.config, job.out, progress=False)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from optimist.errors import unknown_name
 
 DEMOS = ("cage2", "deepsea")
-USAGE = """usage: optimist demo [cage2|deepsea] [--help]
+USAGE = """usage: optimist demo [cage2|deepsea] [--seeds N] [--total-steps N] [--jobs N] [--out DIR] [--json]
 
   cage2    PPO, Cardiff and Cardiff+OPR defend a network in CAGE Challenge 2 (the default)
-  deepsea  PPO and PPO+OPR on DeepSea-12: who keeps the treasure once it was seen?"""
+  deepsea  PPO and PPO+OPR on DeepSea-12: who keeps the treasure once it was seen?
+
+`optimist demo cage2 --help` has the defaults."""
 
 
 def main(argv: Sequence[str]) -> int:

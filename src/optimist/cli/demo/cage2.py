@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist.cli.arguments import print_result
-from optimist.cli.demo.live import demo_folder, demo_parser, run_live
+from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, run_live
 from optimist.presets import get_preset
 from optimist.report.means import mean_interval
 from optimist.training.parallel import Job
@@ -36,6 +36,7 @@ PUBLISHED = (
 def main(argv: Sequence[str]) -> int:
     """Trains, scores the final policies, prints the comparison, writes figure and replay."""
     options = demo_parser("cage2", __doc__ or "", seeds=3, total_steps=1_500_000).parse_all(list(argv))
+    check_demo(options)
     out = demo_folder(options.out)
     jobs = [
         _job(label, preset, seed, options.total_steps, out)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist.cli.arguments import print_result
-from optimist.cli.demo.live import demo_folder, demo_parser, run_live
+from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, run_live
 from optimist.presets import get_preset
 from optimist.report.proportions import wilson_interval
 from optimist.training.parallel import Job
@@ -26,6 +26,7 @@ HEADER = ("method", "runs", "goal seen", "solved in the end", "conversion", "95 
 def main(argv: Sequence[str]) -> int:
     """Trains all seeds of both methods, shows the conversion table and says where everything is."""
     options = demo_parser("deepsea", __doc__ or "", seeds=16, total_steps=100_000).parse_all(list(argv))
+    check_demo(options)
     out, jobs = demo_folder(options.out), list[Job]()
     for seed in range(options.seeds):
         for label, preset in METHODS.items():

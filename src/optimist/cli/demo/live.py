@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from optimist.cli.arguments import Parser
+from optimist.errors import ConfigError, RunFolderError
 from optimist.training.parallel import Job, run_all
 
 Column = Callable[[list[dict[str, Any]]], str]
@@ -25,10 +27,20 @@ def demo_parser(name: str, description: str, *, seeds: int, total_steps: int) ->
     parser = Parser(prog=f"optimist demo {name}", description=description)
     parser.add_argument("--seeds", type=int, default=seeds, help=f"seeds of each method (default: {seeds})")
     parser.add_argument("--total-steps", type=int, default=total_steps, help=f"of each run (default: {total_steps:,})")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time (default: one a core)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cores, help="runs at a time (default: one a core)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for everything (default: demo/<time>)")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     return parser
+
+
+def check_demo(arguments: Namespace) -> None:
+    """Raises for numbers that make no sense, and for a folder in which something stands, before anything is begun."""
+    for name in ("seeds", "total_steps", "jobs"):
+        if getattr(arguments, name) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(arguments, name)}")
+    if arguments.out is not None and arguments.out.is_dir() and any(arguments.out.iterdir()):
+        raise RunFolderError(f"{arguments.out} is not empty; choose another --out")
 
 
 def demo_folder(out: Path | None) -> Path:
@@ -39,6 +51,14 @@ def demo_folder(out: Path | None) -> Path:
 def run_live(jobs: Sequence[Job], workers: int, columns: dict[str, Column]) -> list[dict[str, Any]]:
     """Train all jobs while a table shows, for each method, how far its runs are; their summaries in order."""
     console = Console(stderr=True)
+    try:
+        return _run_shown(jobs, workers, columns, console)
+    except KeyboardInterrupt:
+        console.print(f"stopped; {_done(jobs)} of {len(jobs)} runs were done", highlight=False)
+        raise
+
+
+def _run_shown(jobs: Sequence[Job], workers: int, columns: dict[str, Column], console: Console) -> list[dict[str, Any]]:
     if not console.is_terminal:
         return run_all(jobs, workers, _Lines(jobs, columns, console), every=2.0)
     with Live(console=console, refresh_per_second=4) as live:
