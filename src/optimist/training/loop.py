@@ -295,20 +295,19 @@ class _Interrupt:
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupt]:
-    """SIGINT and SIGTERM only raise a flag, so that the run can stop between two updates; a second one stops now."""
+    """SIGINT and SIGTERM only raise a flag, so that the run can stop between two updates; the same again stops now."""
     interrupt = _Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def handle(number: int, _: Any) -> None:
-        if interrupt.signal is not None:
+        if interrupt.signal == number:  # SIGTERM behind a SIGINT may be of whoever began this process and others
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         interrupt.signal = number
 
-    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in heard}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupt
     finally:
