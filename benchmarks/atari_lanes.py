@@ -48,8 +48,8 @@ def main() -> None:
     args = parser.parse_args()
     times = watch_parts()
     if args.decide == "nothing":
-        random = np.random.default_rng(0)
-        Decider.decide = lambda decider: random.integers(0, 2, len(decider.host_actions))  # type: ignore[method-assign]
+        random, (owner, method) = np.random.default_rng(0), PARTS["decide"]
+        setattr(owner, method, lambda decider: random.integers(0, 2, len(decider.host_actions)))
     for division in args.divisions:
         games, lanes, threads = (int(number) for number in division.split(","))
         row = {"game": args.game, "decide": args.decide, "games": games, "lanes": lanes, "threads": threads}

@@ -12,6 +12,7 @@ from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
 from optimist.networks.actor_critic import make_actor_critic
+from optimist.training.loop import train
 from tests.algorithms.tasks import TableActorCritic, random_rollout
 from tests.algorithms.test_ppo import LN2, even_policy, hand_batch
 
@@ -203,3 +204,13 @@ def test_bootstrapping_is_refused_for_it_would_mix_units():
 def test_settings_out_of_range_are_named(wrong):
     with pytest.raises(ConfigError, match=f"cardiff-ppo.{next(iter(wrong))}"):
         CardiffPPOConfig(**wrong)
+
+
+def test_a_rollout_of_dead_steps_alone_teaches_nothing(tmp_path):
+    config = RunConfig(
+        total_steps=200,
+        env=EnvConfig(id="CartPole-v1", num_envs=1, truncation="end"),
+        algorithm=CardiffPPOConfig(rollout_steps=1),
+        tensorboard=False,
+    )
+    assert train(config, tmp_path / "run", progress=False)["steps"] == 200

@@ -146,3 +146,8 @@ def test_the_authors_settings_by_learner():
     assert a2c.admission == ppo.admission == "positive"
     with pytest.raises(UnknownName, match="did you mean 'ppo'"):
         SILConfig.stock("pp")
+
+
+def test_imitation_that_never_begins_is_refused():
+    with pytest.raises(ConfigError, match=r"sil.start_transitions \(101\) must be at most sil.capacity_transitions"):
+        SILConfig(capacity_transitions=100)

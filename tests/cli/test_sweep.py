@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from optimist.cli.arguments import told_how_to_go_on
 from optimist.cli.main import main
 from tests.sweep.tiny import tiny_file
 
@@ -83,3 +84,9 @@ def test_help_is_light(argv):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_stopped_sweep_says_how_to_go_on(capsys):
+    with pytest.raises(KeyboardInterrupt), told_how_to_go_on():
+        raise KeyboardInterrupt
+    assert "stopped; the same command goes on" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from optimist.core.config import OPRConfig
 from optimist.core.episode import Steps
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ShapeMismatch
+from tests.core.test_regularizer import LOG_HALF, LOG_THREE_QUARTERS, episodes, filled, in_order, policy_with
 
 
 def test_the_cloning_loss_is_the_mean_negative_log_probability():
@@ -87,3 +88,13 @@ class Fixed:
 
     def value(self, obs):
         return torch.full((len(obs),), self.worth)
+
+
+def test_the_loss_on_the_same_rows_falls_with_lambda():
+    opr, policy = filled(bc_coef=0.5, bc_schedule="linear", bc_weights="uniform"), policy_with()
+    rows, losses = in_order(opr), []
+    for progress in (0.0, 0.5, 0.75):
+        opr.observe(episodes([0.0], progress=progress))
+        losses.append(opr.loss(policy, rows).item())
+    first = -0.5 * (LOG_HALF + LOG_THREE_QUARTERS) / 2
+    assert losses == pytest.approx([first, first / 2, first / 4], rel=1e-5)

@@ -228,16 +228,6 @@ def test_lambda_falls_linearly_or_stays():
         assert opr.metrics()["opr/bc_coef"] == pytest.approx(expected[-1])
 
 
-def test_the_loss_on_the_same_rows_falls_with_lambda():
-    opr, policy = filled(bc_coef=0.5, bc_schedule="linear", bc_weights="uniform"), policy_with()
-    rows, losses = in_order(opr), []
-    for progress in (0.0, 0.5, 0.75):
-        opr.observe(episodes([0.0], progress=progress))
-        losses.append(opr.loss(policy, rows).item())
-    first = -0.5 * (LOG_HALF + LOG_THREE_QUARTERS) / 2
-    assert losses == pytest.approx([first, first / 2, first / 4], rel=1e-5)
-
-
 def test_prioritised_sampling_learns_its_priorities_from_the_loss():
     opr = filled(sampling="prioritized", priority_exponent=1.0, bc_weights="uniform", bc_coef=1.0)
     opr.loss(policy_with((0.0, 1.5)), in_order(opr))  # R − V: 1 and 0.5

@@ -196,6 +196,14 @@ def test_all_files_of_a_run_are_as_readable_as_each_other(tmp_path):
     assert len(modes) == 1
 
 
+def test_a_damaged_summary_is_one_line(tmp_path):
+    with RunDir.create(tmp_path / "r", RunConfig()) as run:
+        run.write_summary({"steps": 1})
+        (tmp_path / "r" / "summary.json").write_text("xx")
+        with pytest.raises(RunFolderError, match=r"summary\.json is damaged"):
+            run.read_summary()
+
+
 def test_a_damaged_final_policy_is_one_line(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.write_final({"w": torch.ones(2)})

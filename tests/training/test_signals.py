@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from optimist.config import CardiffPPOConfig, EnvConfig, NetworkConfig, OPRConfig, PPOConfig, RunConfig, SILConfig
+from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.envs.make import make_envs
-from optimist.errors import ConfigError, RunFolderError
-from optimist.rollout.collector import Collector
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
-from tests.envs.atari.test_training import ATARI
 
 RUN = RunConfig(
     total_steps=512,
@@ -82,56 +79,3 @@ def test_tensorboard_forgets_a_try_that_left_no_checkpoint(tmp_path, monkeypatch
     shown = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     shown.Reload()
     assert [point.step for point in shown.Scalars("rollout/episodes")] == list(range(64, 513, 64))
-
-
-def test_a_rollout_of_dead_steps_alone_teaches_nothing(tmp_path):
-    config = replace(
-        RUN,
-        total_steps=200,
-        env=EnvConfig(id="CartPole-v1", num_envs=1, truncation="end"),
-        algorithm=CardiffPPOConfig(rollout_steps=1),
-    )
-    assert train(config, tmp_path / "run", progress=False)["steps"] == 200
-
-
-def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
-    config = replace(ATARI, env=replace(ATARI.env, group_key="lives"))
-    with RunDir.create(tmp_path / "run", config) as run, closing(Trainer(config, run)) as trainer:
-        assert type(trainer.collector) is Collector
-        groups = trainer.collector.collect().groups
-        assert groups is not None
-        assert 0 <= int(groups.min()) <= int(groups.max()) <= 5
-
-
-def test_a_shaping_that_shapes_nothing_is_named(tmp_path):
-    def notes(number, **settings):
-        config = replace(RUN, opr=OPRConfig(**settings))
-        with RunDir.create(tmp_path / str(number), config) as run, closing(Trainer(config, run)) as trainer:
-            return [note for note in trainer._notes() if "shaped" in note]
-
-    assert notes(0) == notes(1, shaping_scale=0.0) == notes(2, shaping="additive", reference="cloned") == []
-    assert notes(3, shaping="additive") == notes(4, shaping_bound=0.5) != []
-
-
-def test_imitation_that_never_begins_is_refused():
-    with pytest.raises(ConfigError, match=r"sil.start_transitions \(101\) must be at most sil.capacity_transitions"):
-        SILConfig(capacity_transitions=100)
-
-
-def test_settings_of_what_is_off_are_named(tmp_path):
-    def notes(number, **settings):
-        config = replace(RUN, **settings)
-        with RunDir.create(tmp_path / str(number), config) as run, closing(Trainer(config, run)) as trainer:
-            return [note for note in trainer._notes() if "is off" in note]
-
-    off = OPRConfig(enabled=False)
-    assert notes(0, opr=off) == notes(1) == []
-    assert notes(2, opr=replace(off, bc_coef=0.3)) == ["OPR is off: its settings have no effect (--opr.enabled)"]
-    assert notes(3, sil=SILConfig(coef=0.3)) == ["SIL is off: its settings have no effect (--sil.enabled)"]
-
-
-def test_a_damaged_summary_is_one_line(tmp_path):
-    train(replace(RUN, total_steps=64), tmp_path / "run", progress=False)
-    (tmp_path / "run" / "summary.json").write_text("xx")
-    with pytest.raises(RunFolderError, match=r"summary\.json is damaged"):
-        resume(tmp_path / "run", progress=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from optimist.errors import ConfigError, unknown_name
@@ -38,6 +40,16 @@ def refuse_unknown(rest: list[str], known: list[str]) -> None:
         if word.startswith("-"):
             raise unknown_name("flag", word.partition("=")[0], known)
         raise ConfigError(f"unexpected '{word}'; a value follows its flag, as in --seed 3")
+
+
+@contextmanager
+def told_how_to_go_on() -> Iterator[None]:
+    """Around work that the same command takes up again after a signal: says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("optimist: stopped; the same command goes on", file=sys.stderr)
+        raise
 
 
 def print_result(result: Mapping[str, Any], as_json: bool) -> None:

@@ -53,8 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"optimist: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
-        if arguments[:1] in (["sweep"], ["tune"]):
-            print("optimist: stopped; the same command goes on", file=sys.stderr)
         return 128 + int(getattr(error, "signum", signal.SIGINT))
     except BrokenPipeError:  # `optimist presets | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.arguments import Parser, print_result
+from optimist.cli.arguments import Parser, print_result, told_how_to_go_on
 from optimist.errors import ConfigError
 
 EPILOG = """A file is short:
@@ -44,7 +44,8 @@ def main(argv: Sequence[str]) -> int:
 
     from optimist.sweep.run import run_sweep
 
-    lines = run_sweep(plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet)
+    with told_how_to_go_on():
+        lines = run_sweep(plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet)
     return _show(lines, out, options)
 
 

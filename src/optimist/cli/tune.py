@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.arguments import Parser, print_result, refuse_unknown
+from optimist.cli.arguments import Parser, print_result, refuse_unknown, told_how_to_go_on
 from optimist.errors import ConfigError
 
 USAGE = (
@@ -37,7 +37,8 @@ def main(argv: Sequence[str]) -> int:
 
     out = options.out or Path("tune") / name.replace("/", "-")
     say = (lambda text: None) if options.quiet else _say
-    lines = run_tune(search, out, options.trials, ray=options.ray, jobs=options.jobs, say=say)
+    with told_how_to_go_on():
+        lines = run_tune(search, out, options.trials, ray=options.ray, jobs=options.jobs, say=say)
     best = lines[0] if lines and lines[0]["value"] is not None else None
     if not options.quiet:
         print(_result(name, out, best, len(lines)))

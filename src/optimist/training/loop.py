@@ -129,11 +129,16 @@ class Trainer:
     def close(self) -> None:
         """Let go of environments and evaluations, once nothing uses them."""
         with closing(self.evaluations):
-            self.collector.close()
             try:
-                self.envs.close()
-            except (EOFError, ConnectionError):  # their processes have ended already, by a signal
-                self.envs.unwrapped.closed = True
+                self.collector.close()
+            finally:
+                self._close_envs()
+
+    def _close_envs(self) -> None:
+        try:
+            self.envs.close()
+        except (EOFError, ConnectionError):  # their processes have ended already, by a signal
+            self.envs.unwrapped.closed = True
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the rest of the run depends on."""

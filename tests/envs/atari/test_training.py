@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
+from optimist.rollout.collector import Collector
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
@@ -127,3 +129,12 @@ def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
     paid_at = rewards.any(1).nonzero().flatten()
     assert len(paid_at) > 0
     assert (paid_at % 50 == 49).all()
+
+
+def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
+    config = dataclasses.replace(ATARI, env=dataclasses.replace(ATARI.env, group_key="lives"))
+    with RunDir.create(tmp_path / "run", config) as run, closing(Trainer(config, run)) as trainer:
+        assert type(trainer.collector) is Collector
+        groups = trainer.collector.collect().groups
+        assert groups is not None
+        assert 0 <= int(groups.min()) <= int(groups.max()) <= 5

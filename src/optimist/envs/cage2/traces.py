@@ -60,12 +60,10 @@ def read_traces(path: str | Path) -> Iterator[Trace]:
                 yield parse_episode(json.loads(line))
     except FileNotFoundError:
         raise TraceError(f"no file {path}; expected recorded episodes (*.jsonl.gz)") from None
-    except gzip.BadGzipFile as error:
-        if number == 0:
-            raise TraceError(f"{path} is not gzipped; expected recorded episodes (*.jsonl.gz)") from None
-        raise TraceError(f"{path} cannot be read after episode {number}: {error}; copy the file again") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise TraceError(f"{path} cannot be read after episode {number}: {error}; copy the file again") from None
+        other = number == 0 and isinstance(error, gzip.BadGzipFile)
+        advice = "expected recorded episodes (*.jsonl.gz)" if other else "copy the file again"
+        raise TraceError(f"{path} cannot be read after episode {number}: {error}; {advice}") from None
     except json.JSONDecodeError as error:
         raise TraceError(f"{path}, line {number}: not JSON ({error}); expected one episode per line") from None
     except TraceError as error:
