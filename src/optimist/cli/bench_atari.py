@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from optimist.cores import available_cores
 from optimist.errors import ConfigError
 
 EMULATORS = ((8, 1), (8, 4), (10, 1), (10, 4), (64, 8), (128, 8))
@@ -88,7 +88,7 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
     return {
         "game": game,
         "device": about,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": available_cores(),
         "seconds_per_figure": seconds,
         "emulator": emulator,
         "training": training,

@@ -60,6 +60,10 @@ PAPER = replace(
 # rose above −19.5 after 1.0M steps instead of 0.47M (one seed each).
 FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
+# How games are divided. Many want more threads than cores, at a priority that lets those who decide pass first.
+FEW = {"lanes": 4}
+MANY = {"lanes": 8, "priority": "idle"}
+
 FAST_CHECKPOINTS = 2_500_000  # 39,000 steps of each of 64 environments: longer than any game
 
 # SIL's A2C on Atari (baselines): TensorFlow's RMSprop, constant rate, and 0.5 of ½(R − V)².
@@ -166,8 +170,11 @@ def _env(game: str, sticky: float, num_envs: int) -> EnvConfig:
     return EnvConfig(
         id="optimist/Atari-v0",
         num_envs=num_envs,
-        kwargs={"game": game, "sticky": sticky, "lanes": 4 if num_envs <= 16 else 8},
+        kwargs={"game": game, "sticky": sticky, **(FEW if num_envs <= 16 else MANY)},
         clip_rewards=True,
+        # A FIRE that the environment presses is no move of the policy's: learning from it as if it were, whose
+        # probability may be anything, let ratios grow without bound (docs/envs/atari.md).
+        store_executed=False,
         frame_stack=4,
     )
 

@@ -240,7 +240,8 @@ def _atari(
     life_loss_ends: bool = False,
 ) -> RunConfig:
     env = atari._env(game, sticky, num_envs=games)
-    env = replace(env, kwargs={**env.kwargs, "life_loss_ends": life_loss_ends})
+    kwargs = {**env.kwargs, "life_loss_ends": life_loss_ends}
+    env = replace(env, kwargs=kwargs, store_executed=True)  # Q-learning learns from whoever acted
     config = atari._config(env, learner, opr, long)
     network = NetworkConfig(kind="nature_cnn", initialization="default")
     return replace(config, network=network, log_every=ATARI_LOG_EVERY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from optimist.cores import available_cores
 from optimist.errors import ConfigError
 from optimist.sweep.plan import Run
 
@@ -36,7 +37,7 @@ class Machine:
             import torch
 
             gpus = torch.cuda.device_count()
-        return cls(float(len(os.sched_getaffinity(0))), gpus)
+        return cls(float(available_cores()), gpus)
 
     def check(self, run: Run) -> None:
         """Raises for a run that will never fit."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from optimist.cli.arguments import Parser
+from optimist.cores import available_cores
 from optimist.errors import ConfigError, RunFolderError
 from optimist.training.parallel import Job, run_all
 
@@ -27,7 +27,7 @@ def demo_parser(name: str, description: str, *, seeds: int, total_steps: int) ->
     parser = Parser(prog=f"optimist demo {name}", description=description)
     parser.add_argument("--seeds", type=int, default=seeds, help=f"seeds of each method (default: {seeds})")
     parser.add_argument("--total-steps", type=int, default=total_steps, help=f"of each run (default: {total_steps:,})")
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     parser.add_argument("--jobs", type=int, default=cores, help="runs at a time (default: one a core)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for everything (default: demo/<time>)")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from optimist.cores import at_idle_priority
 from optimist.envs.atari.games import GAMES, rom_name
 from optimist.errors import OptimistError, missing_extra, unknown_name
 
@@ -69,19 +70,21 @@ def make_emulators(
     max_frames: int,
     stack: int,
     threads: int,
+    idle: bool = False,
     in_color: bool = False,
 ) -> Any:
     """ale-py's vector environment: grey, 84 × 84, stacked; or in colour as on a television, one frame at a time.
 
     Both kinds play the same game from the same seeds and actions. Rewards stay raw, a lost life ends nothing, and a
-    finished game begins anew within the step.
+    finished game begins anew within the step. `idle`: its threads play where nothing else wants the core.
     """
     rom = find_rom(game)
     height, width = SCREEN if in_color else (84, 84)
     # ALE writes its autoreset mode into Gymnasium's own metadata, which all vector environments share; ours get theirs.
     own = {"metadata": {}, "action_meanings": property(_names_of_actions), "send": _send}
     emulators = type("Emulators", (import_ale().vector_env.AtariVectorEnv,), own)
-    return emulators(
+    make = partial(
+        emulators,
         rom,
         num_envs,
         num_threads=threads,
@@ -100,6 +103,7 @@ def make_emulators(
         reward_clipping=False,  # would lose the raw reward
         use_fire_reset=True,
     )
+    return at_idle_priority(make) if idle else make()
 
 
 def emulator_seeds(seed: int, num_envs: int) -> NDArray[np.int64]:

@@ -32,6 +32,7 @@ class Lane:
         fire_after_life_loss: bool,
         in_color: bool,
     ) -> None:
+        """`settings`: those of the emulators, whose threads begin here."""
         self.columns, self.num_envs = columns, columns.stop - columns.start
         self.life_loss_ends = life_loss_ends
         make = BACKENDS[backend]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from optimist.cores import at_idle_priority
 from optimist.envs.atari.emulator import FRAME_SKIP, SCREEN, action_names, find_rom, import_ale
 from optimist.errors import OptimistError, missing_extra
 
@@ -57,9 +59,11 @@ class PooledEmulators:
         max_frames: int,
         stack: int,
         threads: int,
+        idle: bool = False,
         in_color: bool = False,
     ) -> None:
-        """Grey, 84 × 84, stacked; or in colour as on a television, one frame at a time."""
+        """Grey, 84 × 84, stacked; or in colour. `idle`: its threads play where nothing else wants the core."""
+        self.idle = idle
         self.envpool, self.rom, self.num_envs, self.in_color = import_envpool(), find_rom(game), num_envs, in_color
         self._check_rom(game)
         height, width = SCREEN if in_color else (84, 84)
@@ -99,9 +103,9 @@ class PooledEmulators:
         mask = np.ones(self.num_envs, np.bool_) if options is None else options["reset_mask"]
         if seed is not None and mask.all():
             self.pool = None  # ends its threads before others begin
-            self.pool = self.envpool.make(
-                self.task, env_type="gymnasium", seed=[int(number) for number in seed], **self.settings
-            )
+            seeds = [int(number) for number in seed]
+            make = partial(self.envpool.make, self.task, env_type="gymnasium", seed=seeds, **self.settings)
+            self.pool = at_idle_priority(make) if self.idle else make()
             self.obs, told = self.pool.reset()
             self.lives = told["lives"]
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from optimist.cores import HAS_IDLE_PRIORITY, available_cores
 from optimist.envs.atari.emulator import FRAME_SKIP, emulator_seeds
 from optimist.envs.atari.lane import BACKENDS, Lane, Pixels, Step, join_steps
 from optimist.envs.atari.pool import DIFFERENCES
@@ -46,6 +46,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         stack: int = 4,
         threads: int = 0,
         lanes: int = 1,
+        priority: str = "normal",
         backend: str = "ale",
         render_mode: str | None = None,
     ) -> None:
@@ -54,7 +55,8 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
         `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game.
-        `threads`: of a lane; 0 for its share of the cores. `backend`: whose emulators play, "ale" or "envpool".
+        `threads`: of a lane; 0 for its share of the cores, twice as many at idle priority. `priority`: "normal", or
+        "idle" for emulators that play where nothing else wants the core. `backend`: whose they are, "ale" or "envpool".
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
         lanes = min(lanes, num_envs)
@@ -64,8 +66,10 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
             raise unknown_name("Atari back-end", str(backend), BACKENDS)
         self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
         self.notes = [DIFFERENCES] if backend == "envpool" else []
+        idle = _is_idle(priority, self.notes)
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames}
-        settings |= {"stack": stack, "threads": threads or max(1, len(os.sched_getaffinity(0)) // lanes)}
+        settings |= {"stack": stack, "threads": threads or max(1, (1 + idle) * available_cores() // lanes)}
+        settings |= {"idle": idle}
         bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
         self.lanes = [
             Lane(
@@ -158,6 +162,15 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         if not self._started and not mask.all():
             raise ResetNeeded(f"{self.game} has not started: the first reset has to be of all environments")
         return mask
+
+
+def _is_idle(priority: str, notes: list[str]) -> bool:
+    """Whether the emulators' threads step back behind everybody else's."""
+    if priority not in ("normal", "idle"):
+        raise unknown_name("priority", str(priority), ("normal", "idle"))
+    if priority == "idle" and not HAS_IDLE_PRIORITY:
+        notes.append("idle priority is Linux's: here the emulators play at normal priority")
+    return priority == "idle" and HAS_IDLE_PRIORITY
 
 
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:

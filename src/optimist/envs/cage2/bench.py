@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from optimist.cores import available_cores
 from optimist.envs.cage2.cardiff import CardiffVectorEnv
 from optimist.envs.cage2.env import CageVectorEnv
-from optimist.envs.cage2.threads import available_cores
 from optimist.errors import ConfigError
 
 INTERFACES: dict[str, type[CageVectorEnv]] = {"plain": CageVectorEnv, "cardiff": CardiffVectorEnv}

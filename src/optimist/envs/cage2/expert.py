@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optimist.cores import available_cores
 from optimist.envs.cage2.env import CageVectorEnv, Outputs
 from optimist.envs.cage2.expert_actions import NUM_EXPERT_ACTIONS
 from optimist.envs.cage2.expert_features import NUM_ACTOR_BITS, NUM_EXPERT_BITS, NUM_FEATURES, NUM_TRUTH
 from optimist.envs.cage2.expert_kernels import reset_expert_games, step_expert_games
 from optimist.envs.cage2.expert_memory import EXPERT_MEMORY
 from optimist.envs.cage2.state import from_arrays, to_arrays
-from optimist.envs.cage2.threads import available_cores
 from optimist.errors import ConfigError
 
 __all__ = ["NUM_ACTOR_BITS", "NUM_FEATURES", "NUM_TRUTH", "ExpertVectorEnv", "score_weights"]

@@ -8,15 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
+from optimist.cores import available_cores
 from optimist.errors import ConfigError
 
 GAMES_PER_THREAD = 2048
 """Fewer than this and waking a thread costs more than it brings."""
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class GameThreads:
