@@ -1,11 +1,11 @@
 """Where a step of Atari goes: the collector alone, without updates, for several divisions of the games.
 
-    python benchmarks/atari_lanes.py --game Pong --divisions 64,8,2 64,8,4 --device cuda --out lanes.jsonl
+    python benchmarks/atari_lanes.py --game Pong --divisions 64,8,2,normal 64,8,4,idle --device cuda --out lanes.jsonl
 
-A division is games,lanes,threads of a lane. A row has steps/s, the cores in use, and the mean milliseconds of the parts
-of a lane's step: deciding, sending, receiving. `--decide nothing` plays random moves instead of the policy's: the gap
-to the emulators alone (`optimist bench atari`) is then what waiting for the last lane costs, the gap to a row with
-decisions what they cost.
+A division is games,lanes,threads of a lane,priority of these threads. A row has steps/s, the cores in use, and the
+mean milliseconds of the parts of a lane's step: deciding, sending, receiving. `--decide nothing` plays random moves
+instead of the policy's: the gap to the emulators alone (`optimist bench atari`) is then what waiting for the last lane
+costs, the gap to a row with decisions what they cost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WARM_UP = 3
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Alien")
-    parser.add_argument("--divisions", nargs="+", default=["8,4,2", "64,8,2"])
+    parser.add_argument("--divisions", nargs="+", default=["8,4,2,normal", "64,8,2,normal", "64,8,4,idle"])
     parser.add_argument("--decide", choices=["policy", "nothing"], default="policy")
     parser.add_argument("--seconds", type=float, default=5.0, help="time per division, at least 4 rollouts")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -51,9 +51,11 @@ def main() -> None:
         random, (owner, method) = np.random.default_rng(0), PARTS["decide"]
         setattr(owner, method, lambda decider: random.integers(0, 2, len(decider.host_actions)))
     for division in args.divisions:
-        games, lanes, threads = (int(number) for number in division.split(","))
-        row = {"game": args.game, "decide": args.decide, "games": games, "lanes": lanes, "threads": threads}
-        row |= measure(args.game, (games, lanes, threads), args.device, args.seconds, times)
+        *numbers, priority = division.split(",")
+        games, *divided = map(int, numbers)
+        kwargs = {**dict(zip(("lanes", "threads"), divided, strict=True)), "priority": priority}
+        row = {"game": args.game, "decide": args.decide, "games": games, **kwargs}
+        row |= measure(args.game, games, kwargs, args.device, args.seconds, times)
         print(json.dumps(row), flush=True)
         if args.out:
             with args.out.open("a") as file:
@@ -79,13 +81,11 @@ def watch_parts() -> dict[str, list[float]]:
 
 
 def measure(
-    game: str, division: tuple[int, int, int], device: str, seconds: float, times: dict[str, list[float]]
+    game: str, games: int, division: dict[str, Any], device: str, seconds: float, times: dict[str, list[float]]
 ) -> dict[str, float]:
     """Rollouts of `atari/fast-ppo` (`atari/ppo` up to 16 games), one after the other without an update between."""
-    games, lanes, threads = division
     config = get_preset("atari/fast-ppo" if games > 16 else "atari/ppo")(game=game)
-    kwargs = {**config.env.kwargs, "lanes": lanes, "threads": threads}
-    env = replace(config.env, num_envs=games, kwargs=kwargs)
+    env = replace(config.env, num_envs=games, kwargs={**config.env.kwargs, **division})
     config = replace(config, device=device, tensorboard=False, env=env)
     with tempfile.TemporaryDirectory() as folder, RunDir.create(Path(folder) / "run", config) as run:
         trainer = Trainer(config, run)

@@ -56,7 +56,7 @@ class EnvConfig:
     """Entry of `info` that names an episode's group (opponent, level) for thresholds per group; empty for none."""
     store_executed: bool = True
     """Learn from the action the environment says it executed (`info["executed"]`), not from the one sampled. Right for
-    DQN and Rainbow; with a policy gradient only where the policy may well choose that action, for else π/π_old explodes."""
+    DQN and Rainbow; with a policy gradient only where the policy may well choose that action: else π/π_old explodes."""
     frame_stack: int = 1
     """Frames an image observation is stacked of, newest last (Atari: 4); the memory then stores each frame once."""
     reward_delay: int = 1

@@ -46,6 +46,7 @@ def test_a_discrete_observation_is_taken_as_a_number(tmp_path):
     ("observations", "actions", "name"),
     [
         (gym.spaces.Box(0, 255, (4, 84, 84), np.uint8), gym.spaces.Discrete(6), "logits"),
+        (gym.spaces.Box(-1, 1, (3, 2), np.float32), gym.spaces.Discrete(3), "logits"),
         (gym.spaces.Box(-1, 1, (5,), np.float32), gym.spaces.Box(-1, 1, (2,), np.float32), "mean"),
         (gym.spaces.Box(-1, 1, (5,), np.float32), gym.spaces.MultiDiscrete([2, 3]), "logits"),
     ],

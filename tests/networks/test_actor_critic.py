@@ -14,7 +14,12 @@ from optimist.networks.mlp import MLP
 from optimist.networks.nature_cnn import make_nature_cnn
 
 PIXELS = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)
-SPACES = {"discrete": gym.spaces.Discrete(7), "vector": gym.spaces.Box(-1, 1, (3,)), "image": PIXELS}
+SPACES = {
+    "discrete": gym.spaces.Discrete(7),
+    "vector": gym.spaces.Box(-1, 1, (3,)),
+    "image": PIXELS,
+    "planes": gym.spaces.Box(0, 1, (3, 3, 2), np.bool_),
+}
 ACTIONS = {
     "discrete": gym.spaces.Discrete(5),
     "multi": gym.spaces.MultiDiscrete([2, 3]),
@@ -142,7 +147,7 @@ def test_constants_of_an_encoder_are_not_saved():
 
 @pytest.mark.parametrize(
     "space",
-    [gym.spaces.Discrete(3, start=1), gym.spaces.Box(0, 1, (3, 8, 8), np.float32), gym.spaces.Box(0, 1, (2, 2))],
+    [gym.spaces.Discrete(3, start=1), gym.spaces.MultiBinary(4), gym.spaces.Dict({"seen": gym.spaces.Discrete(2)})],
 )
 def test_an_observation_without_a_network_is_refused(space):
     with pytest.raises(ConfigError):

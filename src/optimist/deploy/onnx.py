@@ -14,7 +14,7 @@ from optimist.door import load
 from optimist.errors import ConfigError, missing_extra
 from optimist.networks.actions import Categorical, DiagonalGaussian
 from optimist.networks.actor_critic import ActorCritic, as_actor_critic
-from optimist.networks.encoder import Image, OneHot, Vector
+from optimist.networks.encoder import Flattened, Image, OneHot, Vector
 from optimist.networks.masked import FORBIDDEN, PartialActor
 from optimist.networks.mlp import MLP
 from optimist.networks.normalize import BOUND, NormalizedVector
@@ -88,6 +88,8 @@ class Graph:
             value = self.add("Div", [value, self.constant(np.float32(255.0))], {})
         elif isinstance(policy.encoder, NormalizedVector):
             value = self.normalized(policy.encoder, value)
+        elif isinstance(policy.encoder, Flattened):
+            value = self.add("Flatten", [value], {"axis": 1})
         elif not isinstance(policy.encoder, Vector):
             raise ConfigError(f"no ONNX export for the encoder {type(policy.encoder).__name__}")
         if policy.trunk is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import gymnasium as gym
 import torch
 from torch import Tensor, nn
@@ -39,9 +41,17 @@ class Vector(nn.Module):
         return obs.float()
 
 
+class Flattened(nn.Module):
+    """An array of any shape as a vector of float32."""
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, …] → [B, D]."""
+        return obs.float().flatten(1)
+
+
 def make_encoder(
     space: gym.Space[object], *, normalize: bool = False
-) -> tuple[OneHot | Image | Vector | NormalizedVector, tuple[int, ...]]:
+) -> tuple[OneHot | Image | Vector | NormalizedVector | Flattened, tuple[int, ...]]:
     """The encoder for a single observation space, and the shape it gives."""
     if normalize and not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
         raise ConfigError(f"network.normalize_observations needs observations that are vectors, got {space}")
@@ -53,4 +63,6 @@ def make_encoder(
         return Image(), space.shape
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         return NormalizedVector(space.shape[0]) if normalize else Vector(), space.shape
-    raise ConfigError(f"no network for the observation space {space}; expected Discrete, a Box vector or a uint8 image")
+    if isinstance(space, gym.spaces.Box):
+        return Flattened(), (math.prod(space.shape),)
+    raise ConfigError(f"no network for the observation space {space}; expected Discrete or a Box")

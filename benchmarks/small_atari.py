@@ -1,0 +1,119 @@
+"""MinAtar, five Atari games at 10 × 10: does OPR help or hurt where rewards are dense?
+
+    pip install minatar
+    python benchmarks/small_atari.py --seeds 5 --jobs 2 --out results/minatar
+
+Sticky actions and rising difficulty as MinAtar has them. Raw data goes to runs.jsonl, one line a run, its curve
+included; runs that stand there with the same steps are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from classic import half_width
+from resumable import Runs
+from variants import changed
+
+GAMES = ["Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"]
+CURVE_POINTS = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", nargs="+", choices=GAMES, default=GAMES)
+    parser.add_argument("--methods", nargs="+", default=["ppo", "opr"], help="ppo, opr, or opr:bc_coef=0.03")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--total-steps", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    jobs = [(game, method, seed, args.total_steps) for seed in seeds for game in args.games for method in args.methods]
+    runs = Runs(args.out / "runs.jsonl", ("game", "method", "seed", "budget"))
+    runs.add(run_one, runs.missing(jobs), args.jobs)
+    rows = runs.sort(lambda row: (row["game"], row["budget"], row["method"], row["seed"]))
+    table = render(rows)
+    (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
+    print(table)
+
+
+def run_one(game: str, method: str, seed: int, total_steps: int) -> dict[str, Any]:
+    """One training run, in a process of its own."""
+    from optimist.tracking.metrics_log import read_metrics
+    from optimist.training.loop import train
+
+    config = dataclasses.replace(configure(game, method), seed=seed, total_steps=total_steps, tensorboard=False)
+    with tempfile.TemporaryDirectory() as folder:
+        summary = train(config, Path(folder) / "run", progress=False)
+        lines = read_metrics(Path(folder) / "run" / "metrics.jsonl")
+    curve = [[line["step"], line["rollout/raw_return"]] for line in lines if line.get("rollout/raw_return") is not None]
+    return {
+        "game": game,
+        "method": method,
+        "seed": seed,
+        "budget": total_steps,
+        "last_100_return": summary["last_100_return"],
+        "mean_return": sum(value for _, value in curve) / len(curve),
+        "steps_per_second": round(summary["time/steps_per_second"]),
+        "curve": curve[:: max(1, len(curve) // CURVE_POINTS)],
+    }
+
+
+def configure(game: str, method: str) -> Any:
+    """The shape of `atari/fast` in small: PPO's usual clip and a rate that falls from 10⁻³, on two layers of 128."""
+    import gymnasium
+    import minatar.gym
+
+    from optimist.config import NetworkConfig, PPOConfig
+    from optimist.presets import get_preset
+
+    if f"MinAtar/{game}-v1" not in gymnasium.registry:
+        minatar.gym.register_envs()
+    name, _, changes = method.partition(":")
+    config = get_preset(f"gym/{name}")(env=f"MinAtar/{game}-v1")
+    algorithm = PPOConfig(
+        rollout_steps=128,
+        epochs=4,
+        minibatch_size=256,
+        learning_rate=1e-3,
+        learning_rate_schedule="linear",
+        clip_eps=0.2,
+        value_coef=0.25,
+        entropy_coef=0.01,
+    )
+    network = NetworkConfig(hidden=(128, 128), activation="relu")
+    env = dataclasses.replace(config.env, num_envs=16)
+    return changed(dataclasses.replace(config, env=env, network=network, algorithm=algorithm), changes)
+
+
+def render(rows: list[dict[str, Any]]) -> str:
+    """Mean over seeds with a 95 % interval (Student's t)."""
+    lines = [
+        "Mean return of the last 100 training episodes (sampled actions), and of the whole run; means over seeds with "
+        "a 95 % t-interval.",
+        "",
+        "| game | steps | method | seeds | at the end | whole run | steps/s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for key in dict.fromkeys((row["game"], row["budget"], row["method"]) for row in rows):
+        runs = [row for row in rows if (row["game"], row["budget"], row["method"]) == key]
+        cells = [_mean([row[name] for row in runs]) for name in ("last_100_return", "mean_return")]
+        speed = sum(row["steps_per_second"] for row in runs) / len(runs)
+        game, budget, method = key
+        lines.append(f"| {game} | {budget:,} | {method} | {len(runs)} | {cells[0]} | {cells[1]} | {speed:,.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean(values: list[float]) -> str:
+    return f"{sum(values) / len(values):.2f} ± {half_width(values):.2f}"
+
+
+if __name__ == "__main__":
+    main()
