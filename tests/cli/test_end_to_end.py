@@ -115,3 +115,38 @@ def test_a_tampered_checkpoint_is_one_line(tmp_path, capsys):
     err = capsys.readouterr().err
     assert err.endswith(f"tensors.safetensors does not match its checksum; remove it to go on from {older.name}\n")
     assert err.count("\n") == 1
+
+
+@pytest.fixture
+def unfinished(tmp_path):
+    """A run with a checkpoint and no end."""
+    path = tmp_path / "run"
+    assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(path), "--quiet"]) == 0
+    (path / "summary.json").unlink()
+    return path
+
+
+def edit(path, before, after):
+    text = (path / "config.toml").read_text()
+    assert text.count(before) == 1
+    (path / "config.toml").write_text(text.replace(before, after))
+
+
+def test_a_config_changed_since_the_checkpoint_is_told(unfinished, capsys):
+    assert main(["resume", str(unfinished)]) == 0
+    assert "config.toml was changed" not in capsys.readouterr().err
+    (unfinished / "summary.json").unlink()
+    edit(unfinished, "\nepochs = 4\n", "\nepochs = 2\n")
+    edit(unfinished, "\ntotal_steps = 4096\n", "\ntotal_steps = 8192\n")
+    assert main(["resume", str(unfinished), "--json"]) == 0
+    told = capsys.readouterr()
+    changes = "total_steps 4096 → 8192, algorithm.epochs 4 → 2"
+    assert f"config.toml was changed since the checkpoint: {changes}" in " ".join(told.err.split())
+    assert json.loads(told.out.splitlines()[-1])["steps"] == 8192
+
+
+def test_a_config_with_which_steps_would_be_miscounted_is_refused(unfinished, capsys):
+    edit(unfinished, "\nnum_envs = 16\n", "\nnum_envs = 8\n")
+    capsys.readouterr()
+    assert main(["resume", str(unfinished)]) == 2
+    assert capsys.readouterr().err.startswith("optimist: error: cannot go on: config.toml was changed, an update had ")

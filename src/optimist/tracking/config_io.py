@@ -7,7 +7,7 @@ import functools
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -31,6 +31,13 @@ def from_dict(cls: type[Config], values: Mapping[str, Any]) -> Config:
 def merge(config: Config, values: Mapping[str, Any]) -> Config:
     """`config` with some fields replaced, nested ones too; another algorithm `name` starts from its defaults."""
     return _build(type(config), config, values, "")
+
+
+def differences(before: Any, after: Any) -> list[str]:
+    """The fields in which two configs differ, as `algorithm.epochs 4 → 3`."""
+    old, new = (dict(_fields(to_dict(config))) for config in (before, after))
+    names = [name for name in {**old, **new} if old.get(name, ...) != new.get(name, ...)]
+    return [f"{name} {old.get(name, '(none)')} → {new.get(name, '(none)')}" for name in names]
 
 
 def to_toml(config: Any) -> str:
@@ -141,6 +148,15 @@ def _convert_scalar(kind: type, value: Any, path: str) -> Any:
 
 def _wrong_type(path: str, expected: str, value: Any) -> ConfigError:
     return ConfigError(f"{path} must be {expected}, got {value!r}")
+
+
+def _fields(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every field with its full name."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _fields(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
 
 
 def _plain(value: Any, path: str) -> Any:

@@ -21,12 +21,13 @@ from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
-from optimist.errors import NonFiniteLoss
+from optimist.errors import ConfigError, NonFiniteLoss
 from optimist.networks.policy import PolicyNetwork
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
 from optimist.rollout.lagged import LaggedCollector
 from optimist.rollout.lanes import LaneCollector
+from optimist.tracking.config_io import differences, from_toml, to_toml
 from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
@@ -143,6 +144,7 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """Everything the rest of the run depends on."""
         return {
+            "config": to_toml(self.config),
             "update": self.update,
             "algorithm": self.algorithm.state_dict(),
             "collector": self.collector.state_dict(),
@@ -153,6 +155,7 @@ class Trainer:
 
     def load_state_dict(self, state: Any) -> None:
         """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
+        self._compare_config(from_toml(RunConfig, state["config"]) if "config" in state else self.config)
         self.update = state["update"]
         self.algorithm.load_state_dict(state["algorithm"])
         self.scores.load_state_dict(state["scores"])
@@ -162,6 +165,17 @@ class Trainer:
         else:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
+
+    def _compare_config(self, before: RunConfig) -> None:
+        """Says what was changed in config.toml since the checkpoint; raises where steps done would be miscounted."""
+        if before.batch_size != self.config.batch_size:
+            raise ConfigError(
+                f"cannot go on: config.toml was changed, an update had {before.batch_size:,} steps "
+                f"(env.num_envs × algorithm.rollout_steps) and would have {self.config.batch_size:,}; train a new run"
+            )
+        changed = differences(before, self.config)
+        if changed:
+            self.notes.append(f"config.toml was changed since the checkpoint: {', '.join(changed)}")
 
     def _make_collector(self) -> Collector | LaggedCollector:
         if self.config.policy_lag:
