@@ -25,6 +25,19 @@ def test_the_lines_that_train_run_as_they_stand(page, tmp_path):
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
+def test_the_lines_for_stable_baselines3_run_as_they_stand(tmp_path):
+    (lines,) = python_blocks("docs/start/stable_baselines3.md")
+    result = run(["-c", lines.replace("20_000", "4_096")], tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("flags", [[], ["--no-opr"]])
+def test_a_model_of_stable_baselines3_trains(flags, tmp_path):
+    result = run([str(ROOT / "examples" / "sb3_ppo.py"), "--steps", "4096", *flags], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "4,096 steps · mean return" in result.stdout
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/start/own_trainer.md"])
 def test_the_lines_that_add_opr_stand_in_the_example(page):
     example = (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")

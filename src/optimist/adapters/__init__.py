@@ -1,0 +1,1 @@
+"""OPR inside other libraries: translation only."""

@@ -1,0 +1,177 @@
+"""OPR inside Stable-Baselines3: a callback for PPO, A2C and what is derived from them.
+
+model = PPO("MlpPolicy", "CartPole-v1")
+model.learn(100_000, callback=OPRCallback())
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from optimist.core.batch import Batch
+from optimist.core.config import OPRConfig
+from optimist.core.episode import Steps
+from optimist.core.regularizer import OptimisticRegularizer
+from optimist.errors import ConfigError, missing_extra
+
+try:
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+    from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
+except ImportError as error:
+    raise missing_extra("the door to Stable-Baselines3", "sb3", "stable-baselines3") from error
+
+
+class OPRCallback(BaseCallback):
+    """Optimistic Policy Regularization for a model of Stable-Baselines3 that learns on-policy.
+
+    Good episodes are kept and rewards shaped after a rollout. The cloning loss joins every gradient step: its gradient
+    is added where the model clears its own, so that clipping and the optimiser see the sum. `opr` is the method itself.
+    """
+
+    opr: OptimisticRegularizer
+
+    def __init__(
+        self, config: OPRConfig | None = None, *, frame_stack: int = 1, seed: int = 0, verbose: int = 0
+    ) -> None:
+        """`frame_stack`: frames an image observation is stacked of (VecFrameStack), which are then stored once."""
+        super().__init__(verbose)
+        self.config, self.frame_stack, self.seed = config or OPRConfig(), frame_stack, seed
+        if self.config.augment_share > 0:
+            raise ConfigError("Stable-Baselines3's minibatches have no place for replayed rows: set augment_share = 0")
+        self.told: list[tuple[NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]] = []
+
+    def _init_callback(self) -> None:
+        self.learner: Any = self.model
+        if not isinstance(self.model, OnPolicyAlgorithm):
+            raise ConfigError(
+                f"OPRCallback needs a model that learns on-policy (PPO, A2C), not {type(self.model).__name__}"
+            )
+        if isinstance(self.model.observation_space, spaces.Dict) or hasattr(self.model.policy, "lstm_actor"):
+            raise ConfigError("OPRCallback needs observations that are arrays, and a policy without memory of its own")
+        self.policy = ModelPolicy(self.model.policy)
+        monitored = self.training_env.env_is_wrapped(Monitor)
+        self.knows_games = is_vecenv_wrapped(self.training_env, VecMonitor) or all(monitored)
+        if not hasattr(self, "opr"):  # else the model goes on learning
+            self.opr = OptimisticRegularizer(
+                self.config,
+                gamma=self.model.gamma,
+                gae_lambda=self.model.gae_lambda,
+                seed=self.seed,
+                frame_stack=self.frame_stack,
+                device=self.model.device,
+            )
+
+    def _on_training_start(self) -> None:
+        if self.learner._last_episode_starts.all():
+            self.opr.forget_unfinished()  # the model learnt before, and its environments have been reset
+        self.optimizer.zero_grad = self._clear_and_clone
+
+    def _on_rollout_start(self) -> None:
+        self.told = []  # of the steps of this rollout: rewards, ends, infos
+        if self.opr.updates:
+            self.opr.after_update(self.policy, self._step)
+
+    def _on_step(self) -> bool:
+        # Copied: behind this, values behind time limits are added to the rewards in place.
+        rewards, dones = np.array(self.locals["rewards"], np.float32), np.array(self.locals["dones"], np.bool_)
+        self.told.append((rewards, dones, self.locals["infos"]))
+        return True
+
+    def _on_rollout_end(self) -> None:
+        buffer, steps = self.learner.rollout_buffer, self._steps()
+        self.opr.observe(steps)
+        shaped = self.opr.shape(steps, self.policy)
+        if shaped is not steps.rewards:
+            buffer.rewards += (shaped - steps.rewards).cpu().numpy()
+            buffer.compute_returns_and_advantage(last_values=self.locals["values"], dones=self.locals["dones"])
+        self.opr.augment(self._batch(steps), self.policy)  # no rows join; it measures the spread of advantages
+        for name, value in self.opr.metrics().items():
+            self.logger.record(name, value)
+
+    def _on_training_end(self) -> None:
+        self.opr.after_update(self.policy, self._step)
+        del self.optimizer.zero_grad  # what the class has shows again
+
+    @property
+    def optimizer(self) -> Any:
+        """The model's."""
+        return self.learner.policy.optimizer
+
+    def _steps(self) -> Steps:
+        """The rollout as the method reads it. What the model adds to a reward at a time limit is γ V behind it."""
+        buffer, gamma = self.learner.rollout_buffer, self.learner.gamma
+        rewards, dones = np.stack([told[0] for told in self.told]), np.stack([told[1] for told in self.told])
+        bootstraps = (buffer.rewards - rewards) / gamma if gamma else np.zeros_like(rewards)
+        games: dict[str, Tensor] = {}
+        if self.knows_games:  # rewards may be clipped and lives be episodes: the monitor saw the game itself
+            totals = [[told["episode"]["r"] if "episode" in told else np.nan for told in row] for *_, row in self.told]
+            games["raw_rewards"] = torch.tensor(totals, dtype=torch.float64).nan_to_num()
+            games["episode_ends"] = ~torch.tensor(totals).isnan()
+        discrete = isinstance(self.learner.action_space, spaces.Discrete)
+        return Steps(
+            obs=self._tensor(buffer.observations),
+            actions=self._tensor(buffer.actions[..., 0].astype(np.int64) if discrete else buffer.actions),
+            rewards=self._tensor(rewards),
+            logp=self._tensor(buffer.log_probs),
+            dones=self._tensor(dones),
+            bootstraps=self._tensor(bootstraps),
+            progress=1.0 - self.learner._current_progress_remaining,
+            **games,
+        )
+
+    def _batch(self, steps: Steps) -> Batch:
+        buffer = self.learner.rollout_buffer
+        return Batch(
+            obs=steps.obs.flatten(0, 1),
+            actions=steps.actions.flatten(0, 1),
+            logp_old=steps.logp.flatten(),
+            advantages=self._tensor(buffer.advantages).flatten(),
+            returns=self._tensor(buffer.returns).flatten(),
+            values_old=self._tensor(buffer.values).flatten(),
+        )
+
+    def _tensor(self, values: NDArray[Any]) -> Tensor:
+        return torch.tensor(values, device=self.learner.device)  # a copy: the buffer is filled anew
+
+    def _clear_and_clone(self, set_to_none: bool = True) -> None:
+        """Instead of the optimiser's `zero_grad`: gradients begin with those of the cloning loss."""
+        self._clear(set_to_none)
+        loss = self.opr.loss(self.policy)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+
+    def _step(self, loss: Tensor) -> None:
+        """One step of the model's optimiser on this loss alone."""
+        self._clear()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.learner.policy.parameters(), self.learner.max_grad_norm)
+        self.optimizer.step()
+
+    def _clear(self, set_to_none: bool = True) -> None:
+        type(self.optimizer).zero_grad(self.optimizer, set_to_none)
+
+
+class ModelPolicy(torch.nn.Module):
+    """A model's policy, asked the way the method asks."""
+
+    def __init__(self, policy: Any) -> None:
+        super().__init__()
+        self.policy = policy
+
+    def log_prob(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """log π(a|s), [B]."""
+        logp: Tensor = self.policy.evaluate_actions(obs, actions)[1]
+        return logp
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+        values: Tensor = self.policy.predict_values(obs)
+        return values.flatten()
