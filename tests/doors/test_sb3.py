@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -233,3 +236,10 @@ class Seen(Lives):
 def test_replayed_rows_are_refused():
     with pytest.raises(ConfigError, match="set augment_share = 0"):
         OPRCallback(OPRConfig.paper("atari"))
+
+
+def test_without_stable_baselines3_the_extra_is_named():
+    lines = "import sys; sys.modules['stable_baselines3'] = None\nimport optimist.adapters.sb3"
+    result = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=120)
+    assert result.returncode != 0
+    assert "needs stable-baselines3: pip install 'optimist[sb3]'" in result.stderr
