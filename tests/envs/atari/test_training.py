@@ -13,6 +13,7 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
+from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
@@ -88,6 +89,24 @@ def test_test_games_are_whole_games_with_raw_scores():
     assert len(found) == 2
     assert all(game["length"] > 80 for game in found)  # five lives; the first is over after about 25 steps
     assert all(float(game["return"]).is_integer() for game in found)
+
+
+def test_a_fire_pressed_for_the_player_is_stored_only_where_asked_for(tmp_path):
+    rollouts = []
+    stock = dataclasses.replace(get_preset("atari/ppo")(game="Breakout").env, num_envs=2)
+    for executed in (False, True):
+        env = stock if not executed else dataclasses.replace(stock, store_executed=True)
+        learner = dataclasses.replace(ATARI.algorithm, rollout_steps=200)
+        config = dataclasses.replace(ATARI, env=env, algorithm=learner, opr=OPRConfig(enabled=False))
+        with RunDir.create(tmp_path / str(executed), config) as folder, closing(Trainer(config, folder)) as trainer:
+            rollouts.append(trainer.collector.collect())
+    drawn, played = rollouts
+    assert drawn.obs.equal(played.obs)  # the same games
+    pressed = drawn.actions != played.actions
+    behind_lost_lives = torch.cat([torch.zeros(1, 2, dtype=torch.bool), (drawn.dones & ~drawn.episode_ends)[:-1]])
+    assert pressed.any()
+    assert (played.actions[behind_lost_lives] == 1).all()  # FIRE
+    assert not (pressed & ~behind_lost_lives).any()
 
 
 def test_the_header_says_how_sticky_the_actions_are(tmp_path, capsys):
