@@ -78,7 +78,7 @@ def test_the_summary_by_hand():
     summary = summarize(played)
     assert (summary["episodes"], summary["mean_return"], summary["mean_length"]) == (3, 3.0, 4.0)
     assert summary["standard_error"] == pytest.approx(2.0 / math.sqrt(3))
-    assert summary["interval_95"] == pytest.approx([3 - 1.96 * 2 / math.sqrt(3), 3 + 1.96 * 2 / math.sqrt(3)])
+    assert summary["interval_95"] == pytest.approx([3 - 4.303 * 2 / math.sqrt(3), 3 + 4.303 * 2 / math.sqrt(3)])
     assert summary["goal_rate"] == pytest.approx(1 / 3)
 
 

@@ -14,6 +14,7 @@ import torch
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
 from optimist.networks.policy import PolicyNetwork
+from optimist.report.means import mean_interval
 from optimist.rollout.stepper import VectorStepper
 from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
@@ -62,15 +63,15 @@ def play(
 
 
 def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean return with its standard error and 95 % interval, mean length, goal rate."""
+    """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate."""
     returns = [episode["return"] for episode in played]
-    mean = statistics.fmean(returns)
+    mean, half_width = mean_interval(returns)
     error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
     summary = {
         "episodes": len(returns),
         "mean_return": mean,
         "standard_error": error,
-        "interval_95": [mean - 1.96 * error, mean + 1.96 * error],
+        "interval_95": [mean - half_width, mean + half_width],
         "mean_length": statistics.fmean(episode["length"] for episode in played),
     }
     if played[0]["goal"] is not None:
