@@ -11,16 +11,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from classic import half_width
 from resumable import Runs
+from trained import thinned, train_away
 from variants import changed
 
 METHODS = ["ppo", "ppo-opr", "ppo-sil"]
-CURVE_POINTS = 100
 
 
 def main() -> None:
@@ -56,16 +55,11 @@ def main() -> None:
 def run_one(env: str, method: str, delay: int, seed: int, total_steps: int) -> dict[str, Any]:
     """One training run, in a process of its own."""
     from optimist.presets import get_preset
-    from optimist.tracking.metrics_log import read_metrics
-    from optimist.training.loop import train
 
     name, _, changes = method.partition(":")
     config = changed(get_preset(f"mujoco/{name}")(env=env, delay=delay), changes)
     config = dataclasses.replace(config, seed=seed, total_steps=total_steps, tensorboard=False)
-    with tempfile.TemporaryDirectory() as folder:
-        summary = train(config, Path(folder) / "run", progress=False)
-        lines = read_metrics(Path(folder) / "run" / "metrics.jsonl")
-    curve = [[line["step"], line["rollout/raw_return"]] for line in lines if line.get("rollout/raw_return") is not None]
+    summary, curve = train_away(config)
     return {
         "env": env,
         "method": method,
@@ -77,7 +71,7 @@ def run_one(env: str, method: str, delay: int, seed: int, total_steps: int) -> d
         "last_100_return": summary["last_100_return"],
         "seconds": round(summary["time/seconds"], 1),
         "steps_per_second": round(summary["time/steps_per_second"]),
-        "curve": curve[:: max(1, len(curve) // CURVE_POINTS)],
+        "curve": thinned(curve),
     }
 
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from classic import half_width
 from resumable import Runs
+from trained import thinned, train_away
 from variants import changed
 
+from optimist.report.means import mean_interval
+
 GAMES = ["Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"]
-CURVE_POINTS = 100
 
 
 def main() -> None:
@@ -46,14 +46,8 @@ def main() -> None:
 
 def run_one(game: str, method: str, seed: int, total_steps: int) -> dict[str, Any]:
     """One training run, in a process of its own."""
-    from optimist.tracking.metrics_log import read_metrics
-    from optimist.training.loop import train
-
     config = dataclasses.replace(configure(game, method), seed=seed, total_steps=total_steps, tensorboard=False)
-    with tempfile.TemporaryDirectory() as folder:
-        summary = train(config, Path(folder) / "run", progress=False)
-        lines = read_metrics(Path(folder) / "run" / "metrics.jsonl")
-    curve = [[line["step"], line["rollout/raw_return"]] for line in lines if line.get("rollout/raw_return") is not None]
+    summary, curve = train_away(config)
     return {
         "game": game,
         "method": method,
@@ -62,7 +56,7 @@ def run_one(game: str, method: str, seed: int, total_steps: int) -> dict[str, An
         "last_100_return": summary["last_100_return"],
         "mean_return": sum(value for _, value in curve) / len(curve),
         "steps_per_second": round(summary["time/steps_per_second"]),
-        "curve": curve[:: max(1, len(curve) // CURVE_POINTS)],
+        "curve": thinned(curve),
     }
 
 
@@ -104,15 +98,11 @@ def render(rows: list[dict[str, Any]]) -> str:
     ]
     for key in dict.fromkeys((row["game"], row["budget"], row["method"]) for row in rows):
         runs = [row for row in rows if (row["game"], row["budget"], row["method"]) == key]
-        cells = [_mean([row[name] for row in runs]) for name in ("last_100_return", "mean_return")]
+        cells = [mean_interval([row[name] for row in runs]) for name in ("last_100_return", "mean_return")]
         speed = sum(row["steps_per_second"] for row in runs) / len(runs)
         game, budget, method = key
         lines.append(f"| {game} | {budget:,} | {method} | {len(runs)} | {cells[0]} | {cells[1]} | {speed:,.0f} |")
     return "\n".join(lines) + "\n"
-
-
-def _mean(values: list[float]) -> str:
-    return f"{sum(values) / len(values):.2f} ± {half_width(values):.2f}"
 
 
 if __name__ == "__main__":
