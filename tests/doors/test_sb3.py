@@ -9,9 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("stable_baselines3")
-
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import FakeImageEnv
@@ -167,7 +164,6 @@ def test_shaped_rewards_reach_the_advantages(reference):
     literal = OPRConfig(bc_coef=0.0, shaping_scale=0.5, shaping_bound=0.5, shaping="additive", reference=reference)
     plain, shaped = OPRCallback(NOTHING), OPRCallback(literal)
     assert not weights(learn(PPO, shaped, n_steps=256)).equal(weights(learn(PPO, plain, n_steps=256)))
-    assert shaped.opr.metrics()["opr/shaping_saturated"] >= 0
 
 
 def test_phases_of_cloning_pull_towards_what_is_remembered():

@@ -146,12 +146,12 @@ class OPRCallback(BaseCallback):
         self._clear(set_to_none)
         loss = self.opr.loss(self.policy)
         if loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
+            torch.autograd.backward(loss)
 
     def _step(self, loss: Tensor) -> None:
         """One step of the model's optimiser on this loss alone."""
         self._clear()
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.learner.policy.parameters(), self.learner.max_grad_norm)
         self.optimizer.step()
 

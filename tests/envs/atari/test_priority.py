@@ -9,12 +9,11 @@ from contextlib import suppress
 import pytest
 
 import optimist.envs.atari.vector as vector
-from optimist.cores import HAS_IDLE_PRIORITY, available_cores
+from optimist.cores import available_cores
 from optimist.errors import OptimistError
 from optimist.presets import get_preset
 from tests.envs.atari.playing import make, play, random_actions, same
-
-linux = pytest.mark.skipif(not HAS_IDLE_PRIORITY, reason="idle priority is Linux's")
+from tests.test_cores import linux
 
 
 def idle_threads():
@@ -40,9 +39,6 @@ def begun_idle(work):
 @linux
 @pytest.mark.parametrize("backend", ["ale", "envpool"])
 def test_the_priority_is_that_of_the_emulators_threads(backend):
-    if backend == "envpool":
-        pytest.importorskip("envpool")
-
     def two_games(priority):
         envs = make("Pong", 2, threads=2, priority=priority, backend=backend)
         envs.reset(seed=0)  # EnvPool's threads begin here
