@@ -150,12 +150,14 @@ class EpisodeBuilder:
         """Return so far of the episode in play after each step, [T, N].
 
         Added up step by step: a sum that rounds then depends neither on what was played before the episode nor on
-        where rollouts end, and equal episodes tie.
+        where rollouts end, and equal episodes tie. On arrays: an operation on a row is a fifth of a tensor's.
         """
-        totals = torch.empty_like(rewards)
-        for t in range(len(rewards)):
-            totals[t] = self.returns + rewards[t]
-            self.returns = totals[t].masked_fill(ends[t], 0.0)
+        totals, running = rewards.clone(), self.returns.numpy()
+        for so_far, ended in zip(totals.numpy(), ends.numpy(), strict=True):
+            so_far += running
+            running = so_far.copy()
+            running[ended] = 0.0
+        self.returns = torch.from_numpy(running)
         return totals
 
     def _remember(self, steps: Steps) -> None:
