@@ -38,6 +38,22 @@ def test_a_model_of_stable_baselines3_trains(flags, tmp_path):
     assert "4,096 steps · mean return" in result.stdout
 
 
+def test_the_lines_for_rllib_run_as_they_stand(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "local")  # a session of its own
+    (lines,) = python_blocks("docs/start/rllib.md")
+    small = '"CartPole-v1").env_runners(num_env_runners=0).training(train_batch_size=512, num_epochs=1)'
+    result = run(["-c", lines.replace('"CartPole-v1")', small).replace("range(10)", "range(2)")], tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("flags", [[], ["--no-opr"]])
+def test_an_algorithm_of_rllib_trains(flags, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    result = run([str(ROOT / "examples" / "rllib_ppo.py"), "--steps", "2048", *flags], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "2,048 steps · mean return" in result.stdout
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/start/own_trainer.md"])
 def test_the_lines_that_add_opr_stand_in_the_example(page):
     example = (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")

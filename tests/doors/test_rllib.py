@@ -1,0 +1,399 @@
+"""OPR inside RLlib: real algorithms, small tasks, one Ray session."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import ray
+import torch
+from ray.rllib.algorithms.dqn import DQNConfig
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.connectors.common.frame_stacking import FrameStacking
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from optimist.adapters.rllib import ModulePolicy, OPRLearner, with_opr
+from optimist.core import OPRConfig
+from optimist.errors import ConfigError
+from tests.doors.rllib_walk import (
+    HalfTheReward,
+    OneLifeAnEpisode,
+    Own,
+    Picture,
+    Walk,
+    built,
+    games_of,
+    learner_of,
+    sampled,
+    settings,
+    trained,
+    weights,
+)
+
+NOTHING = OPRConfig(bc_coef=0.0, shaping_scale=0.0)
+EVERYTHING = OPRConfig(bc_coef=0.0, shaping_scale=0.0, percentile=0.0)  # enters M
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.parametrize(("env", "updates"), [("CartPole-v1", 3), ("Pendulum-v1", 2)])
+def test_zero_strength_is_the_learner_alone_bit_for_bit(env, updates):
+    plain, nothing, cloning = (
+        trained(settings(env, opr), updates)[0] for opr in (None, NOTHING, OPRConfig(bc_weights="uniform"))
+    )
+    assert weights(nothing).equal(weights(plain))
+    assert nothing.opr.memory.num_transitions > 0
+    assert not weights(cloning).equal(weights(plain))
+
+
+def test_gradients_are_the_sum_of_ppos_and_the_cloning_loss_in_one_step(monkeypatch):
+    (episodes,) = sampled(settings(batch=128))
+    fixed = torch.linspace(-1, 1, 32).reshape(8, 4), torch.arange(8) % 2
+
+    def fixed_loss(self, policy):
+        return -policy.log_prob(*fixed).mean()
+
+    def first_gradients(learner):
+        seen, steps = [], []
+        apply, step = learner.apply_gradients, learner.get_optimizer(DEFAULT_MODULE_ID).step
+        learner.apply_gradients = lambda given: (seen.append({k: v.clone() for k, v in given.items()}), apply(given))
+        learner.get_optimizer(DEFAULT_MODULE_ID).step = lambda *given: (steps.append(1), step(*given))[1]
+        learner.update(episodes=copy.deepcopy(episodes), minibatch_size=64, num_epochs=1)
+        assert len(steps) == len(seen) > 1
+        return torch.cat([seen[0][p].flatten() for p in learner.module[DEFAULT_MODULE_ID].parameters()])
+
+    env = gym.make("CartPole-v1")
+    alone = first_gradients(settings(batch=128).build_learner(env=env))
+    fresh = settings(batch=128).build_learner(env=env).module[DEFAULT_MODULE_ID]
+    fixed_loss(None, ModulePolicy(fresh)).backward()
+    added = [torch.zeros_like(p) if p.grad is None else p.grad for p in fresh.parameters()]
+    monkeypatch.setattr("optimist.core.regularizer.OptimisticRegularizer.loss", fixed_loss)
+    both = first_gradients(settings(opr=OPRConfig(), batch=128).build_learner(env=env))
+    torch.testing.assert_close(both, alone + torch.cat([gradient.flatten() for gradient in added]))
+    assert not torch.allclose(both, alone)
+
+
+def test_episodes_in_chunks_enter_whole_and_by_their_raw_return():
+    with built(settings(Walk, EVERYTHING, envs=3, fragment=4, batch=12)) as algorithm:
+        for _ in range(10):  # in the first no episode ends
+            algorithm.train()
+        opr, games = learner_of(algorithm).opr, games_of(algorithm)
+        played = [total for game in games for total in game.played]
+        assert opr.steps == sum(6 * len(game.played) + game.time % 6 for game in games)
+    assert len(played) > 15
+    assert sorted(stored.total_reward for stored in opr.memory.episodes) == sorted(played)
+    assert_whole(opr.memory)
+
+
+def assert_whole(memory):
+    """Every stored episode is one game from its first step to its last."""
+    for stored in memory.episodes:
+        times, numbers = memory.pools["frames"][stored.frames].unbind(1)
+        assert times.tolist() == [0, 1, 2, 3, 4, 5]
+        assert len(set(numbers.tolist())) == 1
+        assert memory.pools["dones"][stored.rows].tolist() == [False] * 5 + [True]
+        assert memory.pools["rewards"][stored.rows].sum() == stored.total_reward
+
+
+def test_the_learners_own_return_is_of_the_whole_episode_too():
+    shortened = replace(EVERYTHING, deciding_return="learner", max_episode_steps=2)
+    with built(settings(Walk, shortened, envs=2, fragment=1, batch=2)) as algorithm:
+        for _ in range(16):
+            algorithm.train()
+        memory, games = learner_of(algorithm).opr.memory, games_of(algorithm)
+    assert sorted(stored.total_reward for stored in memory.episodes) == sorted(games[0].played + games[1].played) != []
+    assert all(stored.clipped and len(stored.rows) == 2 for stored in memory.episodes)
+
+
+@pytest.mark.slow
+def test_remote_runners_and_a_remote_learner_see_whole_episodes_too():
+    config = settings(Walk, EVERYTHING, fragment=4, batch=48).env_runners(num_env_runners=1).learners(num_learners=1)
+    with built(config) as algorithm:
+        for _ in range(2):
+            algorithm.train()
+        (memory,) = [result.get() for result in algorithm.learner_group.foreach_learner(lambda it: it.opr.memory)]
+    assert len(memory.episodes) > 8
+    assert_whole(memory)
+
+
+def test_only_good_episodes_enter_and_others_count_for_the_threshold():
+    learner, result = trained(settings(Walk, NOTHING, batch=240))
+    totals = [stored.total_reward for stored in learner.opr.memory.episodes]
+    assert 0 < len(totals) < learner.opr.finished
+    assert result["opr/memory_episodes"] == len(totals)
+    assert result["opr/threshold"] <= max(totals)
+
+
+def updated(config, episodes, env):
+    """A learner after one pass over these chunks, and the rows it learnt from."""
+    learner, rows = config.build_learner(env=env), []
+    loss = learner.compute_loss_for_module
+    learner.compute_loss_for_module = lambda **given: (rows.append(given["batch"]), loss(**given))[1]
+    learner.update(episodes=copy.deepcopy(episodes), num_epochs=1)
+    return learner, rows[0]
+
+
+def test_rewards_are_shaped_before_advantages(monkeypatch):
+    monkeypatch.setattr(
+        "optimist.core.regularizer.OptimisticRegularizer.shape", lambda _, steps, policy: 3 * steps.rewards - 1
+    )
+    config = settings(Walk, NOTHING, envs=2, fragment=10, batch=20, gamma=0.0)
+    (episodes,) = sampled(config)
+    _, rows = updated(config, episodes, Walk())
+    seen = np.concatenate([episode.get_rewards() for episode in episodes])
+    targets = rows["value_targets"][rows["loss_mask"]]  # without discounting the rewards themselves
+    assert targets.tolist() == pytest.approx((3 * seen - 1).tolist(), abs=1e-5)
+    assert not rows["rewards"][~rows["loss_mask"]].any()
+
+
+@pytest.mark.parametrize("reference", ["cloned", "snapshot"])
+def test_what_the_method_shapes_is_learnt_from(reference):
+    literal = OPRConfig(bc_coef=0.0, shaping_scale=0.5, shaping_bound=0.5, shaping="additive", reference=reference)
+    batches, env = sampled(settings(Walk, envs=2, fragment=12, batch=24), times=2), Walk()
+    shaped, plain = (settings(Walk, opr, batch=24, fragment=12).build_learner(env=env) for opr in (literal, None))
+    for learner in (shaped, plain):
+        for batch in batches:
+            learner.update(episodes=copy.deepcopy(batch), num_epochs=2)
+    assert not weights(shaped).equal(weights(plain))
+
+
+def observed(config, episodes, env, monkeypatch):
+    """What these chunks told the method, and the values of some states before anything was learnt."""
+    told = []
+    monkeypatch.setattr("optimist.core.regularizer.OptimisticRegularizer.observe", lambda _, given: told.append(given))
+    policy = ModulePolicy(config.build_learner(env=env).module[DEFAULT_MODULE_ID])
+    updated(config, episodes, env)
+    return told[0], policy
+
+
+@pytest.mark.parametrize("limit", [4, None])
+def test_behind_a_time_limit_stands_the_value_there(limit, monkeypatch):
+    config = settings(Walk, NOTHING, envs=1, fragment=12, batch=12, env_config={"limit": limit})
+    steps, policy = observed(config, *sampled(config), Walk(), monkeypatch)
+    length = limit or 6
+    games = torch.arange(1.0, 1 + 12 // length)
+    with torch.no_grad():
+        behind = policy.value(torch.stack([torch.full_like(games, length), games], 1))
+    expected = torch.zeros(12)
+    if limit:
+        expected[length - 1 :: length] = behind
+    assert steps.bootstraps[:, 0].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+    assert steps.dones[:, 0].tolist() == ([False] * (length - 1) + [True]) * (12 // length)
+    assert steps.raw_rewards[length - 1 :: length, 0].tolist() == steps.rewards.view(-1, length).sum(1).tolist()
+
+
+@pytest.mark.parametrize(("lives", "length", "factor"), [(False, 6, 2), (True, 3, 1)])
+def test_the_monitor_says_what_an_episode_was_worth_if_it_saw_the_same(lives, length, factor, monkeypatch):
+    def make(_):
+        env = HalfTheReward(gym.wrappers.RecordEpisodeStatistics(Walk()))
+        return OneLifeAnEpisode(env) if lives else env
+
+    config = settings(make, NOTHING, envs=2, fragment=12, batch=24)
+    steps, _ = observed(config, *sampled(config), Walk(), monkeypatch)
+    assert steps.rewards.sum() > 0
+    seen = steps.rewards.view(-1, length).sum(1)
+    assert steps.raw_rewards.view(-1, length).sum(1).tolist() == (factor * seen).tolist()
+
+
+def test_a_learners_state_carries_the_memory_and_goes_on_as_if_never_stopped():
+    cloned = OPRConfig(reference="cloned", shaping="additive", bc_weights="uniform")
+    # RLlib's own state leaves its coefficient of the KL term out.
+    config, env = settings(Walk, cloned, envs=3, fragment=8, batch=24, use_kl_loss=False), Walk()
+    batches = sampled(config, times=4)
+    whole, stopped = config.build_learner(env=env), config.build_learner(env=env)
+    for batch in batches[:2]:
+        whole.update(episodes=copy.deepcopy(batch), num_epochs=1)
+        stopped.update(episodes=copy.deepcopy(batch), num_epochs=1)
+    assert stopped.in_play.episodes
+    state = copy.deepcopy(stopped.get_state())
+    resumed = config.copy(copy_frozen=False).debugging(seed=1).build_learner(env=env)
+    assert not weights(resumed).equal(weights(whole))
+    resumed.set_state(state)
+    for batch in batches[2:]:
+        whole.update(episodes=copy.deepcopy(batch), num_epochs=1)
+        resumed.update(episodes=copy.deepcopy(batch), num_epochs=1)
+    assert resumed.opr.memory.num_transitions == whole.opr.memory.num_transitions > 0
+    assert resumed.opr.finished == whole.opr.finished > stopped.opr.finished
+    assert weights(resumed).equal(weights(whole))
+    assert "opr" not in whole.get_state(components="rl_module")  # what goes to the runners
+
+
+def test_an_algorithms_checkpoint_carries_the_memory(tmp_path):
+    with built(settings(Walk, EVERYTHING, fragment=32, batch=64)) as algorithm:
+        algorithm.train()
+        algorithm.save_to_path(str(tmp_path))
+        totals = [stored.total_reward for stored in learner_of(algorithm).opr.memory.episodes]
+    algorithm = PPO.from_checkpoint(str(tmp_path))
+    try:
+        assert [stored.total_reward for stored in learner_of(algorithm).opr.memory.episodes] == totals != []
+        algorithm.train()
+        assert_whole(learner_of(algorithm).opr.memory)
+    finally:
+        algorithm.stop()
+
+
+def test_a_state_of_plain_ppo_is_taken_too():
+    env = gym.make("CartPole-v1")
+    plain, learner = settings().build_learner(env=env), settings(opr=NOTHING).build_learner(env=env)
+    learner.set_state(plain.get_state())
+    assert weights(learner).equal(weights(plain))
+
+
+def test_phases_of_cloning_pull_towards_what_is_remembered():
+    phases = OPRConfig(bc_coef=0.0, bc_phase_interval=1, bc_phase_epochs=10, bc_weights="uniform")
+    pulls = []
+
+    class Watching(OPRLearner):
+        def after_gradient_based_update(self, *, timesteps):
+            rows = self.opr.memory.sample(256, torch.Generator().manual_seed(0))
+            before = self.policy.log_prob(rows.obs, rows.actions).mean().item()
+            super().after_gradient_based_update(timesteps=timesteps)
+            pulls.append(self.policy.log_prob(rows.obs, rows.actions).mean().item() - before)
+
+    trained(with_opr(settings(lr=1e-3).learners(learner_class=Watching), phases))
+    assert len(pulls) == 3
+    assert min(pulls) > 0
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Box(-1, 1, (2,)), gym.spaces.MultiDiscrete([2, 3])])
+def test_other_actions_are_cloned_too(space):
+    class Free(Walk):
+        action_space = space
+
+    _, result = trained(settings(Free, OPRConfig()))
+    assert result["opr/memory_episodes"] > 0
+    assert np.isfinite(result["loss/bc"])
+
+
+def test_weights_in_deviations_are_measured_on_advantages_that_are_not_standardised():
+    config = settings(Walk, OPRConfig(bc_advantage_unit="deviation"), envs=2, fragment=12, batch=24, gamma=0.0)
+    (episodes,), env = sampled(config), Walk()
+    policy = ModulePolicy(config.build_learner(env=env).module[DEFAULT_MODULE_ID])
+    learner, rows = updated(config, episodes, env)
+    fresh = rows["loss_mask"]
+    with torch.no_grad():
+        spread = (rows["rewards"] - policy.value(rows["obs"]))[fresh].std()
+    assert float(learner.opr._full_weight_at) == pytest.approx(float(spread), abs=1e-5)
+    assert abs(float(spread) - 1) > 0.01
+
+
+def test_a_coefficient_that_falls_knows_how_long_the_run_is():
+    falling = OPRConfig(bc_coef=0.5, bc_schedule="linear")
+    _, result = trained(with_opr(settings(batch=100, fragment=50), falling, total_steps=400), updates=3)
+    assert result["opr/bc_coef"] == pytest.approx(0.5 * (1 - 300 / 400), abs=0.02)
+
+
+def test_stacked_frames_are_stored_once_and_come_back_as_they_were():
+    config = (
+        settings(Picture, envs=2, fragment=10, batch=20)
+        .env_runners(env_to_module_connector=lambda env, spaces, device: FrameStacking(num_frames=3))
+        .env_runners(episode_lookback_horizon=3)
+        .learners(learner_connector=lambda obs, actions: FrameStacking(num_frames=3, as_learner_connector=True))
+        .rl_module(model_config=DefaultModelConfig(conv_filters=[[4, 4, 2]], conv_activation="relu"))
+    )
+    seen = []
+
+    class Watching(OPRLearner):
+        def compute_loss_for_module(self, **given):
+            seen.append(given["batch"]["obs"][given["batch"]["loss_mask"]])
+            return super().compute_loss_for_module(**given)
+
+    config = with_opr(config.learners(learner_class=Watching), EVERYTHING, frame_stack=3)
+    learner, _ = trained(config, updates=4)
+    rows = learner.opr.memory.sample(16, torch.Generator().manual_seed(0))
+    assert learner.opr.memory.pools["frames"].shape[1:] == (8, 8)
+    everything = torch.cat(seen).movedim(-1, 1)
+    asked = learner.module[DEFAULT_MODULE_ID].compute_values({"obs": torch.cat(seen)})
+    assert learner.policy.value(everything).equal(asked)
+    assert len(everything[:, :, 0, 0].unique(dim=0)) > 20
+    for row in rows.obs:
+        assert (everything == row).flatten(1).all(1).any()
+
+
+def test_a_learner_of_ones_own_has_both():
+    class Doubled(PPOTorchLearner):
+        def compute_loss_for_module(self, **given):
+            return 2 * super().compute_loss_for_module(**given)
+
+    class Both(OPRLearner, Doubled):
+        pass
+
+    alone, _ = trained(settings().learners(learner_class=Doubled))
+    both, _ = trained(with_opr(settings().learners(learner_class=Both), NOTHING))
+    assert weights(both).equal(weights(alone))
+    assert both.opr.memory.episodes
+    with pytest.raises(ConfigError, match="derive Doubled from OPRLearner"):
+        with_opr(settings().learners(learner_class=Doubled))
+
+
+def test_a_module_of_ones_own_is_cloned_too():
+    learner, result = trained(settings(Walk, OPRConfig()).rl_module(rl_module_spec=RLModuleSpec(module_class=Own)))
+    assert isinstance(learner.policy.module, Own)
+    assert result["loss/bc"] > 0
+
+
+def test_switched_off_is_the_config_as_it_was():
+    assert with_opr(settings(), OPRConfig(enabled=False)).learner_class is PPOTorchLearner
+
+
+class Named(Walk):
+    observation_space = gym.spaces.Dict({"time": Walk.observation_space})
+
+
+class Two(Walk):
+    action_space = gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Discrete(3)])
+
+
+@pytest.mark.parametrize(
+    ("config", "opr", "message"),
+    [
+        (lambda: settings(), OPRConfig.paper("atari"), "set augment_share = 0"),
+        (lambda: settings(), OPRConfig(bc_schedule="linear"), "needs the length of the run"),
+        (lambda: settings().learners(num_learners=2), OPRConfig(), "needs one learner, got num_learners = 2"),
+        (lambda: settings().multi_agent(policies={"a", "b"}), OPRConfig(), "needs one agent"),
+        (lambda: DQNConfig(), OPRConfig(), "needs a PPOConfig on RLlib's new API stack, not DQNConfig"),
+        (
+            lambda: PPOConfig().api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False),
+            OPRConfig(),
+            "new API stack",
+        ),
+    ],
+)
+def test_configs_that_opr_cannot_join_are_named(config, opr, message):
+    with pytest.raises(ConfigError, match=message):
+        with_opr(config(), opr)
+
+
+@pytest.mark.parametrize(
+    ("change", "env", "message"),
+    [
+        (lambda it: it.learners(num_learners=2), Walk, "needs one learner"),
+        (lambda it: it.rl_module(rl_module_spec=RLModuleSpec(module_class=Own)), Named, "that are arrays"),
+        (lambda it: it, Two, "that are arrays"),
+        (lambda it: it.rl_module(model_config=DefaultModelConfig(use_lstm=True)), Walk, "without memory of its own"),
+        (lambda it: it.learners(add_default_connectors_to_learner_pipeline=False), Walk, "own learner connectors"),
+    ],
+)
+def test_learners_that_opr_cannot_join_are_named(change, env, message):
+    with pytest.raises(ConfigError, match=message):
+        change(settings(env, OPRConfig())).build_learner(env=env())
+
+
+def test_without_rllib_the_extra_is_named():
+    lines = "import sys; sys.modules['ray.rllib'] = None\nimport optimist.adapters.rllib"
+    result = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=120)
+    assert result.returncode != 0
+    assert "needs ray[rllib]: pip install 'optimist[rllib]'" in result.stderr
