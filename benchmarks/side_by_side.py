@@ -1,0 +1,166 @@
+"""Runs side by side on one machine, with a clock beside them: what results/atari was made with.
+
+    python benchmarks/side_by_side.py --presets atari/fast-ppo atari/fast --game Pong --seconds 1500 --out runs/pong \
+        --keep results/atari/pong --flags "--device cuda --evaluate-every 1000000 --evaluate-in background"
+
+Whoever is not done after so many seconds saves and stops; the same command goes on with them, and leaves finished runs
+alone. timeline.jsonl has step and score every few seconds, segments.jsonl one line for each time a run was at work:
+command, seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, and every so
+many lines of its metrics, those with an evaluation, and the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LOOK = 2.0
+"""Seconds between two looks at the runs."""
+SHOWN = {"step": "step", "rollout/raw_return": "raw_return", "rollout/episodes": "episodes"}
+TAIL = 16_384
+"""Bytes that hold the last line of metrics."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presets", nargs="+", required=True)
+    parser.add_argument("--game", required=True)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after these the runs save and stop")
+    parser.add_argument("--flags", type=shlex.split, default=[], help='of every run, as one word: --flags="--seed 1"')
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--keep", type=Path, help="a folder for what is worth keeping")
+    parser.add_argument("--every", type=int, default=4, help="lines of metrics of which one is kept (default 4)")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    names = {preset: preset.rpartition("/")[2] for preset in args.presets}
+    flags = ["--game", args.game, *args.flags]
+    sides = [Side.begin(args.out / name, preset, flags) for preset, name in names.items() if not done(args.out / name)]
+    watch(sides, args.out, time.monotonic() + args.seconds)
+    if args.keep:
+        keep(args.out, list(names.values()), args.keep, args.every)
+
+
+def done(run: Path) -> bool:
+    """Whether the run has come to its end."""
+    return (run / "summary.json").exists()
+
+
+@dataclass
+class Side:
+    """One run at work."""
+
+    run: Path
+    process: subprocess.Popen[bytes]
+    command: str
+    begun: float
+    told_to_stop: bool = False
+    last: dict[str, Any] | None = None
+
+    @classmethod
+    def begin(cls, run: Path, preset: str, flags: list[str]) -> Side:
+        """Begin the run, or go on with it."""
+        words = ["train", preset, "--out", str(run), "--save-when-stopped", *flags]
+        if run.exists():
+            words = ["resume", str(run)]
+        command = ["optimist", *words, "--quiet"]
+        process = subprocess.Popen([sys.executable, "-m", *command])
+        return cls(run, process, shlex.join(command), time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """Since it began, start-up included."""
+        return round(time.monotonic() - self.begun, 1)
+
+    def news(self) -> dict[str, Any] | None:
+        """Where the run stands, if that has changed."""
+        now = last_line(self.run / "metrics.jsonl")
+        if now is None or now == self.last:
+            return None
+        self.last = now
+        return {"run": self.run.name, "seconds": self.seconds, **shown(now)}
+
+    def ended(self) -> dict[str, Any] | None:
+        """What there is to say of the run once it has stopped."""
+        pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
+        if pid == 0:
+            return None
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        cores = round((used.ru_utime + used.ru_stime) / self.seconds, 1)
+        last = shown(last_line(self.run / "metrics.jsonl") or {})
+        told = {
+            "run": self.run.name,
+            "command": self.command,
+            "exit": self.process.returncode,
+            "finished": done(self.run),
+        }
+        return {**told, "seconds": self.seconds, "cores": cores, **last}
+
+
+def watch(sides: list[Side], out: Path, deadline: float) -> None:
+    """Write down what the runs do until all have stopped."""
+    while sides:
+        time.sleep(LOOK)
+        for side in list(sides):
+            write(out / "timeline.jsonl", side.news())
+            end = side.ended()
+            if end is not None:
+                write(out / "segments.jsonl", end)
+                print(json.dumps(end), flush=True)
+                sides.remove(side)
+            elif time.monotonic() > deadline and side.last and not side.told_to_stop:  # before, there is none to save
+                side.process.send_signal(signal.SIGINT)
+                side.told_to_stop = True
+
+
+def write(file: Path, row: dict[str, Any] | None) -> None:
+    """Append the row, if there is one."""
+    if row is not None:
+        with file.open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+
+
+def shown(line: dict[str, Any]) -> dict[str, Any]:
+    """The part of a line of metrics that a table shows."""
+    return {name: line[metric] for metric, name in SHOWN.items() if metric in line}
+
+
+def last_line(file: Path) -> dict[str, Any] | None:
+    """The last whole line of a file that is being written."""
+    if not file.exists():
+        return None
+    with file.open("rb") as lines:
+        lines.seek(max(0, lines.seek(0, os.SEEK_END) - TAIL))
+        whole = lines.read().split(b"\n")[:-1]
+    return json.loads(whole[-1]) if whole else None
+
+
+def keep(out: Path, names: list[str], kept: Path, every: int) -> None:
+    """What is worth keeping of the runs."""
+    for name in names:
+        (kept / name).mkdir(parents=True, exist_ok=True)
+        for file in ("config.toml", "summary.json"):
+            if (out / name / file).exists():
+                (kept / name / file).write_text((out / name / file).read_text())
+        lines = (out / name / "metrics.jsonl").read_text().splitlines()
+        wanted = [
+            line
+            for number, line in enumerate(lines)
+            if number % every == 0 or number == len(lines) - 1 or '"evaluation/mean_return"' in line
+        ]
+        (kept / name / "metrics.jsonl").write_text("".join(line + "\n" for line in wanted))
+    for file in ("timeline.jsonl", "segments.jsonl"):
+        if (out / file).exists():
+            (kept / file).write_text((out / file).read_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Runs side by side: stopped by the clock, gone on with, and what is kept of them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from optimist.tracking.metrics_log import read_metrics
+from tests.benchmarks.scripts import FOLDER
+
+FLAGS = (
+    "--algorithm.rollout-steps 16 --env.num-envs 2 --total-steps 6400 --final-episodes 0 --env.kwargs.max-frames 400"
+)
+
+
+def run(tmp_path, *more):
+    command = [sys.executable, str(FOLDER / "side_by_side.py"), "--presets", "atari/smoke", "--game", "Pong"]
+    command += ["--flags", FLAGS, "--out", str(tmp_path / "out"), "--keep", str(tmp_path / "kept"), *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in (tmp_path / "kept" / "segments.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_a_run_that_the_clock_stops_is_gone_on_with_and_then_left_alone(tmp_path):
+    first = run(tmp_path, "--seconds", "0")
+    assert [(row["run"], row["finished"]) for row in first] == [("smoke", False)]
+    assert first[0]["exit"] == 130
+    assert first[0]["cores"] > 0
+    second = run(tmp_path)
+    assert [row["finished"] for row in second] == [False, True]
+    assert second[1]["command"].startswith("optimist resume")
+    assert (second[1]["exit"], second[1]["step"]) == (0, 6400)
+    assert run(tmp_path) == second
+    kept = read_metrics(tmp_path / "kept" / "smoke" / "metrics.jsonl")
+    whole = read_metrics(tmp_path / "out" / "smoke" / "metrics.jsonl")
+    assert [line["step"] for line in whole] == list(range(32, 6401, 32))
+    assert [line["step"] for line in kept] == [*range(32, 6401, 128), 6400]
+    timeline = [json.loads(line) for line in (tmp_path / "kept" / "timeline.jsonl").read_text().splitlines()]
+    assert timeline[-1]["step"] == 6400
+    assert (tmp_path / "kept" / "smoke" / "summary.json").exists()
