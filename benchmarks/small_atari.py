@@ -1,7 +1,8 @@
-"""MinAtar, five Atari games at 10 × 10: does OPR help or hurt where rewards are dense?
+"""MinAtar, five Atari games at 10 × 10: does OPR help or hurt where rewards are dense, and is Rainbow ahead of DQN?
 
     pip install minatar
     python benchmarks/small_atari.py --seeds 5 --jobs 2 --out results/minatar
+    python benchmarks/small_atari.py --methods dqn rainbow --total-steps 200000 --seeds 3 --jobs 2 --out results/minatar
 
 Sticky actions and rising difficulty as MinAtar has them. Raw data goes to runs.jsonl, one line a run, its curve
 included; runs that stand there with the same steps are not run again.
@@ -27,7 +28,7 @@ GAMES = ["Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", nargs="+", choices=GAMES, default=GAMES)
-    parser.add_argument("--methods", nargs="+", default=["ppo", "opr"], help="ppo, opr, or opr:bc_coef=0.03")
+    parser.add_argument("--methods", nargs="+", default=["ppo", "opr"], help="ppo, opr, opr:bc_coef=0.03, dqn, rainbow")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--total-steps", type=int, default=1_000_000)
@@ -61,17 +62,26 @@ def run_one(game: str, method: str, seed: int, total_steps: int) -> dict[str, An
 
 
 def configure(game: str, method: str) -> Any:
-    """The shape of `atari/fast` in small: PPO's usual clip and a rate that falls from 10⁻³, on two layers of 128."""
+    """The shape of Atari's presets in small, on two layers of 128."""
     import gymnasium
     import minatar.gym
 
-    from optimist.config import NetworkConfig, PPOConfig
+    from optimist.config import NetworkConfig
     from optimist.presets import get_preset
 
     if f"MinAtar/{game}-v1" not in gymnasium.registry:
         minatar.gym.register_envs()
     name, _, changes = method.partition(":")
     config = get_preset(f"gym/{name}")(env=f"MinAtar/{game}-v1")
+    shape = value_based if name in ("dqn", "rainbow") else policy_gradient
+    network = NetworkConfig(hidden=(128, 128), activation="relu")
+    return changed(dataclasses.replace(shape(config), network=network), changes)
+
+
+def policy_gradient(config: Any) -> Any:
+    """That of `atari/fast`: PPO's usual clip and a rate that falls from 10⁻³, 16 environments."""
+    from optimist.config import PPOConfig
+
     algorithm = PPOConfig(
         rollout_steps=128,
         epochs=4,
@@ -82,9 +92,19 @@ def configure(game: str, method: str) -> Any:
         value_coef=0.25,
         entropy_coef=0.01,
     )
-    network = NetworkConfig(hidden=(128, 128), activation="relu")
-    env = dataclasses.replace(config.env, num_envs=16)
-    return changed(dataclasses.replace(config, env=env, network=network, algorithm=algorithm), changes)
+    return dataclasses.replace(config, env=dataclasses.replace(config.env, num_envs=16), algorithm=algorithm)
+
+
+def value_based(config: Any) -> Any:
+    """That of `atari/dqn` and `atari/rainbow`: a gradient step of 32 rows every 4 steps; a tenth of their replay."""
+    shared = {"rollout_steps": 1, "gradient_steps": 2, "minibatch_size": 32, "replay_capacity": 100_000}
+    shared |= {"learning_starts": 5_000, "learning_rate": 2.5e-4, "target_interval": 1_000}
+    own = {"value_min": -20.0, "value_max": 20.0}
+    if config.algorithm.name == "dqn":
+        own = {"epsilon_steps": 100_000, "epsilon_final": 0.02}
+    algorithm = dataclasses.replace(config.algorithm, **shared, **own)
+    env = dataclasses.replace(config.env, num_envs=8)
+    return dataclasses.replace(config, env=env, algorithm=algorithm, log_every=250)
 
 
 def render(rows: list[dict[str, Any]]) -> str:

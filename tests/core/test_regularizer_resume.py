@@ -33,6 +33,7 @@ REST: list[dict[str, Any]] = [
     {"deciding_return": "learner"},
     {"bc_weights": "uniform", "bc_filter": True},
     {"bc_advantage_unit": "deviation"},
+    {"bc_luck": 0.5},
     {"bc_schedule": "constant", "augment_share": 0.5, "augment_value": "upward"},
     {"shaping": "additive", "reference": "snapshot"},
     {"admission_floor": 0.0},

@@ -42,6 +42,7 @@ ATARI = RunConfig(
     tensorboard=False,
 )
 LITERAL = dataclasses.replace(OPRConfig.paper("atari"), bc_phase_interval=100, capacity_transitions=200)
+BEYOND_LUCK = dataclasses.replace(ATARI.opr, bc_luck=0.25)
 PLAIN = OPRConfig(enabled=False)
 
 
@@ -49,7 +50,7 @@ def lines(path):
     return [without_time(line) for line in read_metrics(path / "metrics.jsonl")]
 
 
-@pytest.mark.parametrize("opr", [PLAIN, ATARI.opr, LITERAL], ids=["ppo", "opr", "literal"])
+@pytest.mark.parametrize("opr", [PLAIN, ATARI.opr, LITERAL, BEYOND_LUCK], ids=["ppo", "opr", "literal", "luck"])
 def test_graphed_and_eager_runs_agree(tmp_path, opr):
     """Closely for three updates of six gradient steps; later the last bits of a sum may have changed a drawn action."""
     config = dataclasses.replace(ATARI, opr=opr, total_steps=960, deterministic=False)

@@ -78,6 +78,9 @@ class OPRConfig:
     """λ_BC. Weight of the cloning loss on every minibatch; 0 turns it off."""
     bc_schedule: Literal["constant", "linear"] = "constant"
     """λ_BC over the run: constant, or falling linearly to 0."""
+    bc_luck: float | None = None
+    """Standard deviations above the mean of the recent returns that pass for luck: an episode within them is not
+    cloned, one that lies a deviation further out fully; None clones whatever M holds."""
     bc_batch_size: int = 256
     """Steps drawn from M for the cloning loss of each minibatch."""
     bc_weights: Literal["uniform", "advantage"] = "advantage"
@@ -115,6 +118,8 @@ class OPRConfig:
             "at least 1 or None",
             self.max_age_updates,
         )
+        luck = self.bc_luck
+        _require(luck is None or luck >= 0, "bc_luck", "at least 0 or None", luck)
         floor = self.admission_floor
         _require(floor is None or floor == floor, "admission_floor", "a number or None", floor)
         if self.admission == "paper" and self.admission_floor is not None:

@@ -129,6 +129,11 @@ class GoodEpisodeMemory:
             self.pools["priorities"][rows] = usable**self.priority_exponent  # here, not for all of M at each draw
 
     @property
+    def rows(self) -> Tensor:
+        """Where the stored steps lie, episode by episode."""
+        return self._stored_steps()[0]
+
+    @property
     def num_transitions(self) -> int:
         """Transitions stored now."""
         return self.capacity_transitions - len(self._free_rows)

@@ -15,6 +15,7 @@ from optimist.core.batch import Batch
 from optimist.core.cloning import advantage_weights, bc_loss
 from optimist.core.config import OPRConfig
 from optimist.core.episode import EpisodeBuilder, Steps
+from optimist.core.luck import beyond_luck
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
 from optimist.core.policy import Policy
 from optimist.core.reference import make_reference
@@ -70,6 +71,7 @@ class OptimisticRegularizer:
         # A recorded step reads these where they lie: λ_BC, and the advantage of a step that is cloned with full weight.
         self._bc_coef = torch.tensor(self.bc_coef, device=device)
         self._full_weight_at = torch.tensor(config.bc_advantage_scale, device=device)
+        self._beyond_luck = torch.zeros(0 if config.bc_luck is None else config.capacity_transitions, device=device)
 
     def observe(self, steps: Steps) -> None:
         """Finished episodes meet τ, and the good ones enter M."""
@@ -77,13 +79,15 @@ class OptimisticRegularizer:
         self.steps += steps.rewards.numel()
         self._bc_coef.fill_(self.bc_coef)
         self.memory.expire(self.updates)
-        self.admitted, self._logged = 0, {}
+        self.admitted, self._logged, before = 0, {}, self.finished
         for finished in self.builder.add(steps):
             self.finished += 1
             threshold = self.thresholds.add(finished.total_reward, finished.group)
             if is_good(finished.total_reward, threshold, self.config):
                 self.admitted += self.memory.add(finished.build(), self.updates)
             self._logged["opr/threshold"] = threshold
+        if self.finished > before:
+            self._weigh_by_luck()
 
     def shape(self, steps: Steps, policy: Policy) -> Tensor:
         """r^OPR, [T, N]; the rewards as they are where π_good is not defined."""
@@ -177,6 +181,16 @@ class OptimisticRegularizer:
         self.builder.load_state_dict(state["builder"], device)
         self.reference.load_state_dict(state["reference"], policy)
         self.generator.set_state(state["generator"])
+        self._weigh_by_luck()
+
+    def _weigh_by_luck(self) -> None:
+        """Each stored step's weight: its episode's part beyond luck, as the recent returns now stand."""
+        if self.config.bc_luck is None or not self.memory.episodes:
+            return
+        beyond = torch.tensor(beyond_luck(self.memory.episodes, self.thresholds, self.config.bc_luck))
+        lengths = torch.tensor([len(stored.rows) for stored in self.memory.episodes])
+        self._beyond_luck[self.memory.rows] = beyond.repeat_interleave(lengths).to(self._beyond_luck)
+        self._logged["opr/beyond_luck"] = float(beyond.mean())
 
     def _cloning(self, policy: Policy, good: GoodRows) -> tuple[Tensor, dict[str, Tensor | float]]:
         """L_BC with the config's weights, filter and priorities; and what there is to log about it."""
@@ -189,5 +203,8 @@ class OptimisticRegularizer:
                 weights = advantage_weights(good.returns, values, self._full_weight_at)
             elif self.config.bc_filter:
                 weights = (good.returns > values).to(logp.dtype)
+        if self.config.bc_luck is not None:
+            beyond = self._beyond_luck[good.rows]
+            weights = beyond if weights is None else weights * beyond
         loss = bc_loss(logp, weights)
         return loss, {"loss/bc": loss.detach(), "opr/bc_weight": 1.0 if weights is None else weights.mean()}

@@ -44,6 +44,7 @@ METRICS: dict[str, Metric] = {
     "opr/memory_bytes": Metric("bytes", "memory used by M and by the unfinished episodes"),
     "opr/shaping_saturated": Metric("share", "of the Δ̃ of fresh steps, those at the bound ± δ (a π_good network)"),
     "opr/bc_coef": Metric("–", "λ_BC of this update"),
+    "opr/beyond_luck": Metric("–", "mean over M of the part of an episode beyond luck (`opr.bc_luck`), 0 to 1"),
     "opr/bc_weight": Metric("–", "mean weight of a cloned step in the last minibatch; near 0 if V expects as much"),
     "loss/sil": Metric("–", "loss of the last self-imitation step, all coefficients included"),
     "sil/stored": Metric("episodes", "finished episodes stored for self-imitation in this update"),
