@@ -17,44 +17,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 from optimist.adapters.sb3 import ModelPolicy, OPRCallback
 from optimist.core import OPRConfig
 from optimist.errors import ConfigError
+from tests.doors.games import Game, OneLifeAnEpisode
 
 NOTHING = OPRConfig(bc_coef=0.0, shaping_scale=0.0)
-
-
-class Lives(gym.Env):
-    """Six steps a game, a reward of 2 · action; a time limit may cut off."""
-
-    observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, limit=None):
-        self.limit, self.time = limit, 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time = 0
-        return self._seen(), {}
-
-    def step(self, action):
-        self.time += 1
-        cut_off = self.time == self.limit
-        return self._seen(), 2.0 * int(action), self.time == 6 and not cut_off, cut_off, {}
-
-    def _seen(self):
-        return np.array([self.time / 6], np.float32)
-
-
-class OneLifeAnEpisode(gym.Wrapper):
-    """As Atari's wrappers: behind the monitor, an end every three steps, and half of the reward."""
-
-    def reset(self, **kwargs):
-        if self.unwrapped.time % 6:
-            return self.unwrapped._seen(), {}
-        return super().reset(**kwargs)
-
-    def step(self, action):
-        obs, reward, terminated, truncated, info = super().step(action)
-        return obs, reward / 2, terminated or self.unwrapped.time == 3, truncated, info
 
 
 def weights(model):
@@ -126,7 +91,7 @@ def observed(env, steps, monkeypatch, gamma=0.9):
 
 
 def test_the_monitor_says_where_games_end_and_what_they_were_worth(monkeypatch):
-    env = make_vec_env(Lives, 1, wrapper_class=OneLifeAnEpisode)
+    env = make_vec_env(Game, 1, wrapper_class=OneLifeAnEpisode)
     _, steps = observed(env, 12, monkeypatch)
     assert steps.dones[:, 0].tolist() == [False, False, True] * 4
     assert steps.episode_ends[:, 0].tolist() == [*[False] * 5, True] * 2
@@ -137,7 +102,7 @@ def test_the_monitor_says_where_games_end_and_what_they_were_worth(monkeypatch):
 
 
 def test_without_a_monitor_rewards_and_ends_are_the_models(monkeypatch):
-    env = DummyVecEnv([lambda: OneLifeAnEpisode(Lives())])
+    env = DummyVecEnv([lambda: OneLifeAnEpisode(Game())])
     _, steps = observed(env, 12, monkeypatch)
     assert steps.raw_rewards is None
     assert steps.episode_ends is None
@@ -153,7 +118,7 @@ def test_behind_a_time_limit_stands_the_value_there(monkeypatch):
             super().train()
 
     monkeypatch.setattr("tests.doors.test_sb3.PPO", Watched)
-    _, steps = observed(make_vec_env(lambda: Lives(limit=4), 1), 8, monkeypatch)
+    _, steps = observed(make_vec_env(lambda: Game(limit=4), 1), 8, monkeypatch)
     at_limits = [0, 0, 0, behind["value"]] * 2
     assert steps.bootstraps[:, 0].tolist() == pytest.approx(at_limits, abs=1e-5)
     assert steps.rewards[:, 0].tolist() == (2.0 * steps.actions[:, 0]).tolist()
@@ -181,11 +146,8 @@ def test_phases_of_cloning_pull_towards_what_is_remembered():
 
 @pytest.mark.parametrize("space", [gym.spaces.Box(-1, 1, (2,)), gym.spaces.MultiDiscrete([2, 3])])
 def test_other_actions_are_cloned_too(space):
-    class Free(Lives):
+    class Free(Game):
         action_space = space
-
-        def step(self, action):
-            return super().step(np.sum(action) > 0)
 
     callback = OPRCallback(OPRConfig(bc_advantage_unit="deviation"))
     PPO("MlpPolicy", Free(), seed=0, device="cpu", n_steps=64, batch_size=64).learn(192, callback=callback)
@@ -222,8 +184,8 @@ def test_models_that_opr_cannot_join_are_named(model, message):
         model().learn(64, callback=OPRCallback())
 
 
-class Seen(Lives):
-    observation_space = gym.spaces.Dict({"time": Lives.observation_space})
+class Seen(Game):
+    observation_space = gym.spaces.Dict({"time": Game.observation_space})
 
     def _seen(self):
         return {"time": super()._seen()}
