@@ -150,7 +150,7 @@ class EpisodeBuilder:
         """Return so far of the episode in play after each step, [T, N].
 
         Added up step by step: a sum that rounds then depends neither on what was played before the episode nor on
-        where rollouts end, and equal episodes tie. On arrays: an operation on a row is a fifth of a tensor's.
+        where rollouts end, and equal episodes tie. On arrays, whose operations on a row cost less than a tensor's.
         """
         totals, running = rewards.clone(), self.returns.numpy()
         for so_far, ended in zip(totals.numpy(), ends.numpy(), strict=True):
