@@ -1,4 +1,4 @@
-"""Runs side by side on one machine, with a clock beside them: what results/atari was made with.
+"""Runs side by side on one machine, with a clock beside them, as in results/atari.
 
     python benchmarks/side_by_side.py --presets atari/fast-ppo atari/fast --game Pong --seconds 1500 --out runs/pong \
         --keep results/atari/pong --flags "--device cuda --evaluate-every 1000000 --evaluate-in background"
@@ -6,7 +6,7 @@
 Whoever is not done after so many seconds saves and stops; the same command goes on with them, and leaves finished runs
 alone. timeline.jsonl has step and score every few seconds, segments.jsonl one line for each time a run was at work:
 command, seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, and every so
-many lines of its metrics, those with an evaluation, and the last.
+many lines of its metrics, those with an evaluation, and the last. Exit status 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TAIL = 16_384
 """Bytes that hold the last line of metrics."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presets", nargs="+", required=True)
     parser.add_argument("--game", required=True)
@@ -44,9 +44,11 @@ def main() -> None:
     names = {preset: preset.rpartition("/")[2] for preset in args.presets}
     flags = ["--game", args.game, *args.flags]
     sides = [Side.begin(args.out / name, preset, flags) for preset, name in names.items() if not done(args.out / name)]
-    watch(sides, args.out, time.monotonic() + args.seconds)
+    failed = watch(sides, args.out, time.monotonic() + args.seconds)
     if args.keep:
-        keep(args.out, list(names.values()), args.keep, args.every)
+        begun = [name for name in names.values() if (args.out / name / "metrics.jsonl").exists()]
+        keep(args.out, begun, args.keep, args.every)
+    return int(failed)
 
 
 def done(run: Path) -> bool:
@@ -105,8 +107,9 @@ class Side:
         return {**told, "seconds": self.seconds, "cores": cores, **last}
 
 
-def watch(sides: list[Side], out: Path, deadline: float) -> None:
-    """Write down what the runs do until all have stopped."""
+def watch(sides: list[Side], out: Path, deadline: float) -> bool:
+    """Write down what the runs do until all have stopped; whether one of them failed."""
+    failed = False
     while sides:
         time.sleep(LOOK)
         for side in list(sides):
@@ -116,9 +119,11 @@ def watch(sides: list[Side], out: Path, deadline: float) -> None:
                 write(out / "segments.jsonl", end)
                 print(json.dumps(end), flush=True)
                 sides.remove(side)
+                failed |= not end["finished"] and not side.told_to_stop
             elif time.monotonic() > deadline and side.last and not side.told_to_stop:  # before, there is none to save
                 side.process.send_signal(signal.SIGINT)
                 side.told_to_stop = True
+    return failed
 
 
 def write(file: Path, row: dict[str, Any] | None) -> None:
@@ -163,4 +168,4 @@ def keep(out: Path, names: list[str], kept: Path, every: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

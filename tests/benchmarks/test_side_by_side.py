@@ -22,6 +22,16 @@ def run(tmp_path, *more):
     return [json.loads(line) for line in (tmp_path / "kept" / "segments.jsonl").read_text().splitlines()]
 
 
+def test_a_run_that_fails_is_said_to_have_failed(tmp_path):
+    command = [sys.executable, str(FOLDER / "side_by_side.py"), "--presets", "atari/smoke", "--game", "Pnog"]
+    done = subprocess.run([*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "Pong" in done.stderr  # what the run said
+    (end,) = [json.loads(line) for line in (tmp_path / "out" / "segments.jsonl").read_text().splitlines()]
+    assert not end["finished"]
+    assert end["exit"] != 0
+
+
 @pytest.mark.slow
 def test_a_run_that_the_clock_stops_is_gone_on_with_and_then_left_alone(tmp_path):
     first = run(tmp_path, "--seconds", "0")
