@@ -85,8 +85,9 @@ def test_what_the_policy_can_no_longer_do_comes_back():
 
 
 def test_without_the_rule_everything_in_memory_is_cloned():
-    opr = regularizer(percentile=0.0)
-    opr.observe(episodes([1.0, 2.0]))
+    opr = filled(bc_coef=1.0, bc_weights="uniform")
+    expected = -(LOG_HALF + LOG_THREE_QUARTERS) / 2
+    assert opr.loss(policy_with(), in_order(opr)).item() == pytest.approx(expected, rel=1e-5)
     assert "opr/beyond_luck" not in opr.metrics()
 
 

@@ -59,17 +59,6 @@ class HalfTheReward(gym.RewardWrapper):
         return reward / 2
 
 
-class OneLifeAnEpisode(gym.Wrapper):
-    """Behind the monitor, an end every three steps."""
-
-    def reset(self, *, seed=None, options=None):
-        return (self.unwrapped._seen(), {}) if self.unwrapped.time % 6 else super().reset(seed=seed, options=options)
-
-    def step(self, action):
-        obs, reward, terminated, truncated, info = super().step(action)
-        return obs, reward, terminated or self.unwrapped.time == 3, truncated, info
-
-
 class Own(TorchRLModule, ValueFunctionAPI):
     """A module as users write them."""
 

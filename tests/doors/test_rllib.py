@@ -23,9 +23,9 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from optimist.adapters.rllib import ModulePolicy, OPRLearner, with_opr
 from optimist.core import OPRConfig
 from optimist.errors import ConfigError
+from tests.doors.games import OneLifeAnEpisode
 from tests.doors.rllib_walk import (
     HalfTheReward,
-    OneLifeAnEpisode,
     Own,
     Picture,
     Walk,
@@ -198,8 +198,8 @@ def test_behind_a_time_limit_stands_the_value_there(limit, monkeypatch):
 @pytest.mark.parametrize(("lives", "length", "factor"), [(False, 6, 2), (True, 3, 1)])
 def test_the_monitor_says_what_an_episode_was_worth_if_it_saw_the_same(lives, length, factor, monkeypatch):
     def make(_):
-        env = HalfTheReward(gym.wrappers.RecordEpisodeStatistics(Walk()))
-        return OneLifeAnEpisode(env) if lives else env
+        env = gym.wrappers.RecordEpisodeStatistics(Walk())
+        return OneLifeAnEpisode(env) if lives else HalfTheReward(env)  # the former halves rewards too
 
     config = settings(make, NOTHING, envs=2, fragment=12, batch=24)
     steps, _ = observed(config, *sampled(config), Walk(), monkeypatch)
