@@ -50,20 +50,22 @@ class Agent:
 def load(run: str | Path, device: str = "cpu") -> Agent:
     """The agent a finished run left behind."""
     folder = RunDir.read(Path(run))
-    config = replace(folder.config, device=device)
+    weights, _ = folder.read_final()
+    return make_agent(replace(folder.config, device=device), weights, origin=f"{run}/final.safetensors")
+
+
+def make_agent(config: RunConfig, weights: dict[str, torch.Tensor], *, origin: str) -> Agent:
+    """The agent with these weights, which came from `origin`."""
     envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
     try:
         policy = make_policy(config, envs)
         shape, actions = envs.single_observation_space.shape or (), envs.single_action_space
     finally:
         envs.close()
-    weights, _ = folder.read_final()
     try:
         policy.load_state_dict(weights)
     except RuntimeError as error:
-        raise CheckpointError(
-            f"{run}/final.safetensors does not fit its config: {' '.join(str(error).split())}"
-        ) from error
+        raise CheckpointError(f"{origin} does not fit its config: {' '.join(str(error).split())}") from error
     return Agent(policy, config, shape, actions)
 
 

@@ -7,8 +7,8 @@ import pytest
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig, SILConfig
 from optimist.core.config import OPRConfig
-from optimist.errors import ConfigError, RunFolderError
-from optimist.training.loop import Trainer, train
+from optimist.errors import ConfigError
+from optimist.training.loop import train
 from optimist.training.watch import film_agent, film_memory
 
 DEEPSEA = RunConfig(
@@ -93,24 +93,6 @@ def test_cage_prints_its_tables(tmp_path):
     lines = film_agent(tmp_path / "run", max_steps=3).lines
     assert sum("User3" in line for line in lines) == 4  # a table before each of three steps and after them
     assert sum("reward" in line for line in lines) == 3
-
-
-def test_a_run_in_progress_shows_its_newest_checkpoint(tmp_path, monkeypatch):
-    update = Trainer.one_update
-
-    def stop(self):
-        if self.update == 1:
-            raise KeyboardInterrupt
-        return update(self)
-
-    monkeypatch.setattr(Trainer, "one_update", stop)
-    with pytest.raises(KeyboardInterrupt):
-        train(DEEPSEA, tmp_path / "run", progress=False)
-    assert film_agent(tmp_path / "run").title.startswith("policy at step 128, sampled")
-    with pytest.raises(KeyboardInterrupt):
-        train(dataclasses.replace(DEEPSEA, checkpoint_every=10_000), tmp_path / "early", progress=False)
-    with pytest.raises(RunFolderError, match="has no checkpoint yet; the first comes at 256 steps"):
-        film_agent(tmp_path / "early")
 
 
 def test_on_the_command_line(deepsea, capsys):

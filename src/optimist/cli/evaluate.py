@@ -12,7 +12,9 @@ from optimist.errors import ConfigError
 def main(argv: Sequence[str]) -> int:
     """Evaluates, and prints the result."""
     parser = Parser(prog="optimist evaluate", description="Play episodes with a run's policy.")
-    parser.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    parser.add_argument(
+        "run", type=Path, metavar="RUN", help="run folder; of a run in progress the newest checkpoint plays"
+    )
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="episodes to play (default: 100)")
     parser.add_argument("--greedy", action="store_true", help="take the most likely action; without, sample it")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the environments (default: 0)")

@@ -80,18 +80,18 @@ def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0) -> dict[str, Any]:
-    """Evaluate the last policy of a finished run on fresh episodes."""
-    from optimist.door import load
+    """Evaluate a run's last policy on fresh episodes, or that of its newest checkpoint if it has not ended."""
+    from optimist.training.newest import newest_agent
 
-    agent = load(run)
+    agent, which = newest_agent(run)
     prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
     played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
-    return {"run": str(run), "seed": seed, **of_final_policy(played, greedy=greedy)}
+    return {"run": str(run), "seed": seed, **summarize_policy(played, which, greedy=greedy)}
 
 
-def of_final_policy(played: list[dict[str, Any]], *, greedy: bool) -> dict[str, Any]:
-    """The summary of episodes that a run's last policy played, under the statistic's name."""
+def summarize_policy(played: list[dict[str, Any]], which: str = "final policy", *, greedy: bool) -> dict[str, Any]:
+    """The summary of episodes that one policy of a run played, under the statistic's name."""
     actions = "greedy" if greedy else "sampled"
-    statistic = f"mean raw return of {len(played)} fresh episodes ({actions} actions), final policy"
+    statistic = f"mean raw return of {len(played)} fresh episodes ({actions} actions), {which}"
     return {"statistic": statistic, "actions": actions, **summarize(played)}

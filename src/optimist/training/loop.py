@@ -32,7 +32,7 @@ from optimist.tracking.progress import Progress
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
-from optimist.training.evaluate import of_final_policy, play
+from optimist.training.evaluate import play, summarize_policy
 from optimist.training.evaluations import Evaluations
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
@@ -295,7 +295,7 @@ class Trainer:
         played = play(
             self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
         )  # fmt: skip
-        return {"final_evaluation": of_final_policy(played, greedy=False)}
+        return {"final_evaluation": summarize_policy(played, greedy=False)}
 
 
 def _idle_shaping(opr: OPRConfig) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from optimist.config import EnvConfig, RunConfig
+from optimist.config import EnvConfig
 from optimist.core.regularizer import OptimisticRegularizer
-from optimist.door import Agent
 from optimist.envs.make import AnyVectorEnv, make_envs
-from optimist.errors import ConfigError, RunFolderError
+from optimist.errors import ConfigError
 from optimist.report.film import Picture
 from optimist.rollout.stepper import VectorStepper
 from optimist.tracking.run_dir import RunDir
-from optimist.training.build import make_anchor, make_policy, prepare_torch
+from optimist.training.build import make_anchor, prepare_torch
+from optimist.training.newest import newest_agent, newest_checkpoint
 from optimist.training.seeding import derive_seed
 
 FPS = 15.0
@@ -67,7 +67,7 @@ def film_memory(run: Path, rank: int = 1) -> Film:
     anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(beside, enabled=False)))
     if not isinstance(anchor, OptimisticRegularizer):
         raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
-    step, state = _newest_checkpoint(folder)
+    step, state = newest_checkpoint(folder)
     memory = anchor.memory
     memory.load_state_dict((state["anchor"]["opr"] if beside.enabled else state["anchor"])["memory"])
     if not 1 <= rank <= len(memory.episodes):
@@ -85,36 +85,6 @@ def film_memory(run: Path, rank: int = 1) -> Film:
         total += reward
         film.lines.append(_line(t, action, reward, total))
     return film
-
-
-def newest_agent(run: Path) -> tuple[Agent, str]:
-    """The agent a run has now, and in words which one it is."""
-    folder = RunDir.read(run)
-    config = replace(folder.config, device="cpu")
-    if folder.has_final:
-        weights, which = folder.read_final()[0], "final policy"
-    else:
-        step, state = _newest_checkpoint(folder)
-        weights, which = state["policy"], f"policy at step {step:,}"
-    envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
-    try:
-        policy = make_policy(config, envs)
-        policy.load_state_dict(weights)
-        return Agent(policy, config, envs.single_observation_space.shape or (), envs.single_action_space), which
-    finally:
-        envs.close()
-
-
-def _newest_checkpoint(folder: RunDir) -> tuple[int, dict[str, Any]]:
-    """Step and learner's state of the newest checkpoint."""
-    state: Any = folder.load_checkpoint()
-    if state is None:
-        raise RunFolderError(f"{folder.path} has no checkpoint yet; the first comes at {_first(folder.config):,} steps")
-    return state["update"] * folder.config.batch_size, state["algorithm"]
-
-
-def _first(config: RunConfig) -> int:
-    return min(config.checkpoint_every, config.total_steps)
 
 
 def _visible(config: EnvConfig, task_seed: int) -> tuple[AnyVectorEnv, str | None]:
