@@ -47,8 +47,7 @@ class Study:
             if chosen in run.scores and (long is None or (run.budget > LONG_STEPS) == long)
         ]
         owner = {id(run.scores[chosen]): run for run in runs}
-        ordered = sorted(runs, key=lambda run: (len(run.identity.changes), _rank(run.identity.base), run.method))
-        scores: list[Score] = [run.scores[chosen] for run in ordered]
+        scores: list[Score] = [run.scores[chosen] for run in sorted(runs, key=_order)]
         found = columns(scores, unlike=self.unlike, across=long is not None)
         return {name: [owner[id(score)] for score in column] for name, column in found.items()}
 
@@ -81,7 +80,7 @@ class Study:
     def drawn(self, family: str, env: str, metric: str) -> dict[str, list[Run]]:
         """Column → runs of an environment that logged a metric; unfinished ones only where there are no others."""
         labels = self.labels(family)
-        here = [run for run in self.of(family) if run.env == env and metric in run.curves]
+        here = sorted((run for run in self.of(family) if run.env == env and metric in run.curves), key=_order)
         found: dict[str, list[Run]] = {name: [] for name in labels.values()}
         for run in here:
             if run.finished:
@@ -119,6 +118,11 @@ def aligned(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray]:
     if len(steps) > POINTS or len(steps) == 0:
         steps = np.linspace(first, last, POINTS)
     return steps, np.stack([np.interp(steps, curve.steps, curve.values) for curve in curves])
+
+
+def _order(run: Run) -> tuple[int, int, str]:
+    """Where a run's method stands among others: settings as they come first."""
+    return len(run.identity.changes), _rank(run.identity.base), run.method
 
 
 def _rank(base: str) -> int:

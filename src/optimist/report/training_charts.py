@@ -26,17 +26,18 @@ BAND = "Line: mean over seeds; band: range over seeds, none for a single one."
 def learning(study: Study, family: str) -> Chart | None:
     """Returns over training, a panel an environment; Atari with published scores as dashed lines and the 10M mark."""
     panels, most = [], 0.0
+    baselines: dict[Key, None] = {}
     for env in study.envs(family):
         groups = study.drawn(family, env, RETURN)
         if groups:
             most = max(most, *(_last(runs) for runs in groups.values()))
-            panels.append(Panel(env, _draw_lines(study, family, groups, RETURN, "return", _levels(family, env))))
+            levels = _levels(family, env)
+            baselines |= dict.fromkeys(key for key, _ in levels)
+            panels.append(Panel(env, _draw_lines(study, family, groups, RETURN, "return", levels)))
     if not panels:
         return None
     caption = f"Mean raw return of the last 100 training episodes. {BAND} {_sizes(study, family, RETURN)}"
-    baselines: tuple[Key, ...] = ()
     if family == ATARI:
-        baselines = tuple(key for key, *_ in BASELINES)
         mark = "the vertical line marks 10M steps" if most >= 0.8 * TEN_MILLION else "10M steps lie to the right of it"
         caption += f" Dashed: published scores, single numbers under other protocols; {mark}."
     name = f"learning-{slug(family)}"
