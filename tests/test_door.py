@@ -41,6 +41,19 @@ def test_an_agent_says_which_observation_it_expects(run):
         door.load(run[0]).act([[1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize(
+    ("obs", "message"),
+    [
+        (16, "obs holds 16 to 16; the states are 0 to 15"),
+        ([3, -1], "obs holds -1 to 3; the states are 0 to 15"),
+        (0.5, "obs is of float64; expected integers"),
+    ],
+)
+def test_a_state_that_does_not_exist_is_refused(run, obs, message):
+    with pytest.raises(ShapeMismatch, match=message):
+        door.load(run[0]).act(obs)
+
+
 def test_actions_of_an_agent_lie_within_the_environments_bounds(tmp_path):
     config = dataclasses.replace(
         DEEPSEA,

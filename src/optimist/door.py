@@ -23,20 +23,24 @@ class Agent:
     """A trained policy, ready to act on observations as its environment gives them."""
 
     def __init__(
-        self, policy: PolicyNetwork, config: RunConfig, observation_shape: tuple[int, ...], action_space: gym.Space[Any]
+        self,
+        policy: PolicyNetwork,
+        config: RunConfig,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
     ) -> None:
         self.policy, self.config = policy.eval(), config
-        self.observation_shape, self.action_space = observation_shape, action_space
+        self.observation_space, self.action_space = observation_space, action_space
         self.generator = torch.Generator(config.device).manual_seed(config.seed)
 
     def act(self, obs: ArrayLike, *, greedy: bool = True) -> NDArray[Any] | int:
         """The action for one observation, or one action each for a batch of them, within the environment's bounds."""
-        array = np.asarray(obs)
-        single = array.shape == self.observation_shape
-        if not single and array.shape[1:] != self.observation_shape:
-            raise ShapeMismatch(
-                f"obs is {list(array.shape)}; expected {list(self.observation_shape)} or a batch of them"
-            )
+        array, shape = np.asarray(obs), self.observation_space.shape or ()
+        single = array.shape == shape
+        if not single and array.shape[1:] != shape:
+            raise ShapeMismatch(f"obs is {list(array.shape)}; expected {list(shape)} or a batch of them")
+        if isinstance(self.observation_space, gym.spaces.Discrete):
+            _require_states(array, int(self.observation_space.n))
         tensor = torch.as_tensor(array[None] if single else array, device=self.config.device)
         actions = self.policy.act_greedily(tensor) if greedy else self.policy.act(tensor, self.generator)
         result: NDArray[Any] = actions.cpu().numpy()
@@ -59,14 +63,22 @@ def make_agent(config: RunConfig, weights: dict[str, torch.Tensor], *, origin: s
     envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
     try:
         policy = make_policy(config, envs)
-        shape, actions = envs.single_observation_space.shape or (), envs.single_action_space
+        spaces = envs.single_observation_space, envs.single_action_space
     finally:
         envs.close()
     try:
         policy.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"{origin} does not fit its config: {' '.join(str(error).split())}") from error
-    return Agent(policy, config, shape, actions)
+    return Agent(policy, config, *spaces)
+
+
+def _require_states(obs: NDArray[Any], number: int) -> None:
+    """Raise unless every observation is one of the states 0 … number − 1; a negative one would count from the end."""
+    if not np.issubdtype(obs.dtype, np.integer):
+        raise ShapeMismatch(f"obs is of {obs.dtype}; expected integers, this environment's states are numbered")
+    if obs.size and not 0 <= int(obs.min()) <= int(obs.max()) < number:
+        raise ShapeMismatch(f"obs holds {int(obs.min())} to {int(obs.max())}; the states are 0 to {number - 1}")
 
 
 def train(preset: str, *, out: str | Path | None = None, progress: bool = True, **settings: Any) -> dict[str, Any]:

@@ -288,3 +288,5 @@ def test_steps_of_different_shapes_are_refused():
         make_steps(torch.zeros(3, 2), torch.zeros(3, 1))
     with pytest.raises(ShapeMismatch, match=r"expected as \[T, N, ...\]"):
         make_steps(torch.zeros(3, 2), torch.zeros(3, 2), obs=torch.zeros(6, 4))
+    with pytest.raises(ShapeMismatch, match=r"rewards is \[0, 2\]; a rollout has at least one step"):
+        make_steps(torch.zeros(0, 2), torch.zeros(0, 2))

@@ -26,7 +26,7 @@ def outputs_of(model, obs):
 def test_an_exported_run_gives_the_same_logits_and_actions(runs, name, tmp_path):
     (file,) = export_onnx(runs[name], tmp_path / "onnx")
     agent = load(runs[name])
-    obs = np.random.default_rng(0).integers(0, 2, (200, *agent.observation_shape)).astype(np.float32)
+    obs = np.random.default_rng(0).integers(0, 2, (200, *agent.observation_space.shape)).astype(np.float32)
     found = outputs_of(str(file), obs)
     with torch.no_grad():
         logits = agent.policy.actor(agent.policy.features(torch.from_numpy(obs))).numpy()

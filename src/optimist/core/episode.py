@@ -44,6 +44,8 @@ class Steps:
                 f"obs is {list(self.obs.shape)} and actions {list(self.actions.shape)} but rewards is "
                 f"{list(self.rewards.shape)}; all are expected as [T, N, ...]"
             )
+        if self.rewards.numel() == 0:
+            raise ShapeMismatch(f"rewards is {list(self.rewards.shape)}; a rollout has at least one step")
 
 
 @dataclass(frozen=True, kw_only=True)

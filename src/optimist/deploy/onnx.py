@@ -30,7 +30,7 @@ def export_onnx(run: str, folder: Path) -> list[Path]:
     except ImportError as error:
         raise missing_extra("the ONNX export", "onnx", "onnx") from error
     agent = load(run)
-    model = make_model(as_actor_critic(agent.policy, "the ONNX export"), agent.observation_shape)
+    model = make_model(as_actor_critic(agent.policy, "the ONNX export"), agent.observation_space.shape or ())
     onnx.checker.check_model(model, full_check=True)
     with new_folder(folder):
         onnx.save(model, folder / FILE)
