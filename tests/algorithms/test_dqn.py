@@ -244,6 +244,16 @@ def test_a_small_epsilon_for_the_mean_is_the_nature_epsilon_for_the_sum():
     assert moved[0].abs().mean() > 0.01
 
 
+def test_a_steady_gradient_does_not_become_nan():
+    parameter = torch.nn.Parameter(torch.zeros(64))
+    optimizer = CenteredRMSprop([parameter], lr=1e-4, alpha=0.95, eps=1e-5)
+    noise = torch.Generator().manual_seed(0)
+    for _ in range(600):  # the spread of these is below what float32 keeps of their squares
+        parameter.grad = 10.0 * (1.0 + 1e-4 * torch.randn(64, generator=noise))
+        optimizer.step()
+    assert parameter.isfinite().all()
+
+
 def test_a_loss_that_is_no_number_is_told():
     learner = make(DQNConfig(**SMALL))
     terms = learner.losses(dataclasses.replace(batch(), returns=torch.full((5,), float("nan"))))

@@ -97,6 +97,26 @@ def test_a_snapshot_does_not_follow_the_policy():
     assert reference.log_prob(OBS, ACTIONS).equal(before)
 
 
+class NormalizingPolicy(TablePolicy):
+    """A policy with something that it knows and does not learn by gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(1))
+
+
+@pytest.mark.parametrize("word", ["cloned", "snapshot"])
+def test_a_reference_sees_observations_as_the_policy_does(word):
+    policy, memory = NormalizingPolicy(), memory_with(OBS, ACTIONS)
+    reference = make_reference(OPRConfig(reference=word, reference_interval=1))
+    for mean in (0.0, 5.0):
+        policy.mean.fill_(mean)
+        reference.refresh(policy, memory, 1, generator())
+        assert reference.network.mean.item() == mean
+    policy.mean.fill_(9.0)
+    assert reference.network.mean.item() == 5.0, "its own until the next refresh"
+
+
 @pytest.mark.parametrize("word", ["recorded", "cloned", "snapshot"])
 @pytest.mark.parametrize("used", [False, True])
 def test_a_restored_reference_goes_on_as_the_saved_one(word, used):

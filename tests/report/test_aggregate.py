@@ -102,7 +102,27 @@ def test_improvement_of_one_over_the_other_and_back_add_up_to_1(first, second):
 @given(MATRICES)
 def test_interval_contains_nothing_that_no_run_reached(scores):
     low, high = bootstrap(scores, iqm, reps=50)[1:]
-    assert scores.min() - 1e-9 <= low <= high <= scores.max() + 1e-9
+    if len(scores) == 1:
+        assert np.isnan([low, high]).all()
+    else:
+        assert scores.min() - 1e-9 <= low <= high <= scores.max() + 1e-9
+
+
+def test_a_single_run_a_game_has_no_interval():
+    one, two = skewed(1, 6), skewed(2, 6)
+    assert np.isnan(bootstrap(one, iqm)[1:]).all()
+    assert np.isnan(bootstrap(one, lambda scores: performance_profile(scores, [0.5, 1.0]))[1:]).all()
+    assert np.isnan(sample_efficiency(np.stack([one, one]), reps=20)[1:]).all()
+    for pair in ((one, two), (two, one)):
+        assert np.isnan(bootstrap_improvement(*pair, reps=20)[1:]).all()
+    partly = np.where(np.arange(6) < 5, two, [[np.nan], [1.0]])  # one game with two runs is enough to say something
+    assert np.isfinite(bootstrap(partly, iqm)[1:]).all()
+
+
+@pytest.mark.parametrize(("runs", "others", "games"), [(3, 4, 49), (12, 3, 14), (2, 2, 3)])
+def test_improvement_over_a_method_with_another_number_of_runs(runs, others, games):
+    value, low, high = bootstrap_improvement(skewed(runs, games), skewed(others, games, 1), reps=2000)
+    assert 0.0 <= low <= value <= high <= 1.0
 
 
 def test_small_batches_draw_what_one_batch_draws(monkeypatch):

@@ -3,13 +3,16 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optimist.cli.main import main
 from optimist.errors import RunFolderError
+from optimist.report.atari_charts import Normalized
 from optimist.report.build import build_report
+from optimist.report.charts import Key
 from optimist.report.rows import collect
-from optimist.report.score_tables import paper_table
+from optimist.report.score_tables import aggregate_table, paper_table
 from optimist.report.study import Study
 from tests.report.made_up import write_run
 
@@ -119,6 +122,14 @@ def test_goals_and_differences_are_counted(report):
     assert "| DeepSea-12 | PPO+OPR | 2 of 2 | 2 of 2 | 1.00 | 0.34 to 1.00 |" in goals
     scores = (report.parent / "tables" / "scores-deepsea-last-100.csv").read_text()
     assert "PPO+OPR · bc_coef=1.0" in scores
+
+
+def test_aggregates_of_single_runs_have_no_interval():
+    columns = [Normalized(name, np.full((runs, 2), 0.5) + np.eye(2)[:runs], True, Key(name, "k"))
+               for name, runs in (("one", 1), ("two", 2))]  # fmt: skip
+    one, two = aggregate_table(columns, ["Pong", "Breakout"], "x").rows
+    assert one[2].text == "0.750"
+    assert two[2].text == "1.000 (0.500 to 1.500)"
 
 
 def test_another_statistic_fills_the_same_table(folder):

@@ -40,7 +40,8 @@ class CenteredRMSprop(RMSpropUnderRoot):
             state.update(self.fresh_state(parameter))
         state["mean"].lerp_(gradient, 1.0 - group["alpha"])
         state["square"].lerp_(gradient.square(), 1.0 - group["alpha"])
-        spread = (state["square"] - state["mean"].square() + group["eps"]).sqrt()
+        variance = (state["square"] - state["mean"].square()).clamp_min(0.0)  # rounding may leave it below
+        spread = (variance + group["eps"]).sqrt()
         rate = group["lr"]
         if isinstance(rate, Tensor):
             parameter.addcmul_(gradient / spread, rate, value=-1.0)

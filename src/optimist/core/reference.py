@@ -74,6 +74,7 @@ class Cloned:
             self._start_from(policy)
         assert self.network is not None
         assert self.optimizer is not None
+        _copy_buffers(policy, self.network)
         for good in memory.passes(self.config.reference_epochs, self.config.bc_batch_size, generator):
             self.optimizer.zero_grad()
             torch.autograd.backward(bc_loss(cast(Policy, self.network).log_prob(good.obs, good.actions)))
@@ -126,8 +127,7 @@ class Snapshot:
             current = cast(nn.Module, policy).parameters()
             for average, parameter in zip(self.network.parameters(), current, strict=True):
                 average.lerp_(parameter, 1.0 - self.config.snapshot_decay)
-            for kept, buffer in zip(self.network.buffers(), cast(nn.Module, policy).buffers(), strict=True):
-                kept.copy_(buffer)  # running statistics of observations
+        _copy_buffers(policy, self.network)
 
     def state_dict(self) -> dict[str, Any]:
         """The averaged network."""
@@ -145,6 +145,12 @@ def make_reference(config: OPRConfig) -> Reference:
     if config.reference == "recorded":
         return Recorded()
     return Cloned(config) if config.reference == "cloned" else Snapshot(config)
+
+
+def _copy_buffers(policy: Policy, network: nn.Module) -> None:
+    """What the policy knows and does not learn by gradients: running statistics of observations."""
+    for kept, buffer in zip(network.buffers(), cast(nn.Module, policy).buffers(), strict=True):
+        kept.copy_(buffer)
 
 
 def _copy_of(policy: Policy) -> nn.Module:

@@ -37,5 +37,9 @@ def approximate_kl(logp: Tensor, logp_old: Tensor) -> Tensor:
 
 
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Mean over rows of w · value; all weights 1 where there are none."""
+    """Mean over rows of w · value; all weights 1 where there are none.
+
+    Over all rows, unlike a value loss: w is an importance weight, so replayed rows estimate what fresh ones do. Where
+    w is cut off or next to 0 that estimate is too small, and fresh rows count for less by the share of replayed ones.
+    """
     return values.mean() if weights is None else (weights * values).mean()

@@ -21,7 +21,10 @@ CHUNK = 20_000_000  # numbers of one batch of resampled scores: 160 MB
 
 
 class Estimate(NamedTuple):
-    """A statistic with the bounds of its bootstrap interval; arrays for curves and profiles."""
+    """A statistic with the bounds of its bootstrap interval; arrays for curves and profiles.
+
+    Bounds are nan where no game has two runs: redrawing the only one says nothing about others.
+    """
 
     value: FLOAT
     low: FLOAT
@@ -93,7 +96,8 @@ def bootstrap(
 ) -> Estimate:
     """The statistic with a percentile interval of the stratified bootstrap: runs are redrawn within each game."""
     matrix = _checked(scores)
-    return _percentiles(statistic(matrix), [statistic(drawn) for drawn in _resampled(matrix, reps, seed)], confidence)
+    drawn = [statistic(batch) for batch in _resampled(matrix, reps, seed, matrix.size)]
+    return _percentiles(statistic(matrix), drawn, confidence, known=_has_spread(matrix))
 
 
 def bootstrap_improvement(
@@ -102,8 +106,10 @@ def bootstrap_improvement(
     """`probability_of_improvement` with its interval; both sides are redrawn, each by itself."""
     first, second = _checked(scores), _checked(others)
     point = probability_of_improvement(first, second)
-    pairs = zip(_resampled(first, reps, seed, 64), _resampled(second, reps, seed + 1, 64), strict=True)
-    return _percentiles(point, [probability_of_improvement(*pair) for pair in pairs], confidence)
+    size = 64 * max(first.size, second.size)  # of both sides' batches, so that they fit
+    pairs = zip(_resampled(first, reps, seed, size), _resampled(second, reps, seed + 1, size), strict=True)
+    drawn = [probability_of_improvement(*pair) for pair in pairs]
+    return _percentiles(point, drawn, confidence, known=_has_spread(first) and _has_spread(second))
 
 
 def sample_efficiency(
@@ -120,19 +126,23 @@ def sample_efficiency(
     for rows in _row_batches(present[0], reps, seed, stack.size):
         picked = np.take_along_axis(stack[None], rows[:, None], axis=2)  # [B, S, R, G]
         drawn.append(statistic(picked))
-    return _percentiles(statistic(stack), drawn, confidence)
+    return _percentiles(statistic(stack), drawn, confidence, known=_has_spread(stack[0]))
 
 
-def _resampled(matrix: FLOAT, reps: int, seed: int, width: int = 1) -> list[FLOAT]:
+def _has_spread(matrix: FLOAT) -> bool:
+    """Whether some game has two runs."""
+    return bool(((~np.isnan(matrix)).sum(0) > 1).any())
+
+
+def _resampled(matrix: FLOAT, reps: int, seed: int, size: int) -> list[FLOAT]:
     """Batches [B, R, G] of the scores with runs redrawn within each game; as many nan as before."""
     return [
-        np.take_along_axis(matrix[None], rows, axis=1)
-        for rows in _row_batches(~np.isnan(matrix), reps, seed, matrix.size, width)
+        np.take_along_axis(matrix[None], rows, axis=1) for rows in _row_batches(~np.isnan(matrix), reps, seed, size)
     ]
 
 
-def _row_batches(present: NDArray[np.bool_], reps: int, seed: int, size: int, width: int = 1) -> list[NDArray[np.intp]]:
-    """Which runs are drawn, batches [B, R, G]; a game's missing runs stay missing."""
+def _row_batches(present: NDArray[np.bool_], reps: int, seed: int, size: int) -> list[NDArray[np.intp]]:
+    """Which runs are drawn, batches [B, R, G]; a game's missing runs stay missing. `size`: numbers in a repetition."""
     if reps < 1:
         raise ConfigError(f"a bootstrap needs at least 1 repetition, got {reps}")
     generator = np.random.default_rng(seed)
@@ -140,7 +150,7 @@ def _row_batches(present: NDArray[np.bool_], reps: int, seed: int, size: int, wi
     order = np.argsort(~present, axis=0, kind="stable")  # a game's runs first, what is missing behind them
     counts = present.sum(0)
     place = np.arange(runs)[:, None]
-    batch = max(1, CHUNK // (size * width))
+    batch = max(1, CHUNK // size)
     found = []
     for begin in range(0, reps, batch):
         drawn = (generator.random((min(batch, reps - begin), runs, games)) * counts).astype(np.intp)
@@ -149,11 +159,13 @@ def _row_batches(present: NDArray[np.bool_], reps: int, seed: int, size: int, wi
     return found
 
 
-def _percentiles(value: FLOAT, drawn: Sequence[FLOAT], confidence: float) -> Estimate:
+def _percentiles(value: FLOAT, drawn: Sequence[FLOAT], confidence: float, *, known: bool) -> Estimate:
     if not 0.0 < confidence < 1.0:
         raise ConfigError(f"confidence must lie between 0 and 1, got {confidence}")
     tail = (1.0 - confidence) / 2
     low, high = np.quantile(np.concatenate(drawn), [tail, 1.0 - tail], axis=0)
+    if not known:
+        low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     return Estimate(np.asarray(value), low, high)
 
 

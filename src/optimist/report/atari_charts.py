@@ -25,6 +25,7 @@ STATISTICS: dict[str, Callable[[Any], FLOAT]] = {
     "optimality gap (lower is better)": aggregate.optimality_gap,
 }
 REPS = 2000
+TOO_FEW = "none for a single run a game, and too narrow for fewer than five"
 
 
 class Normalized(NamedTuple):
@@ -65,7 +66,7 @@ def aggregates(columns: Sequence[Normalized], games: Sequence[str], name: str) -
     runs = "; ".join(f"{column.name} {column.scores.shape[0]}" for column in columns if column.ours)
     caption = (
         f"Human-normalised scores on {len(games)} game{'s' * (len(games) != 1)}; runs a game: {runs}. Bars: 95 % "
-        f"intervals, stratified bootstrap ({REPS:,} resamples). Hollow: published, one number a game, no interval."
+        f"intervals, stratified bootstrap ({REPS:,} resamples); {TOO_FEW}. Hollow: published, one number a game."
     )
     return Chart(name, "Aggregate scores with intervals", panels, caption, (), (4.3, height), 2)
 
@@ -100,7 +101,7 @@ def profiles(columns: Sequence[Normalized], games: Sequence[str], name: str) -> 
     keys = [c.key if c.ours else Key(c.name, MUTED, _published_dash(columns, c)) for c in columns]
     caption = (
         f"Performance profiles on {len(games)} game{'s' * (len(games) != 1)}: higher is better everywhere. Bands: 95 % "
-        "intervals of the stratified bootstrap, pointwise. Thin: published, one number a game."
+        f"intervals of the stratified bootstrap, pointwise; {TOO_FEW}. Thin: published, one number a game."
     )
     return Chart(name, "Performance profiles", [Panel("", draw)], caption, keys, (4.6, 3.0), 1)
 
@@ -124,7 +125,7 @@ def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) 
 
     caption = (
         f"Averaged over {len(games)} game{'s' * (len(games) != 1)}, ties count half. Right of ½ the first is better; "
-        f"bars: 95 % intervals of the bootstrap ({REPS:,} resamples) of both sides."
+        f"bars: 95 % intervals of the bootstrap ({REPS:,} resamples) of both sides; {TOO_FEW}."
     )
     height = 0.7 + 0.4 * len(pairs)
     return Chart(name, "Probability of improvement", [Panel("", draw)], caption, (), (4.6, height), 1)
@@ -162,7 +163,7 @@ def efficiency(
 
     caption = (
         f"IQM over all runs of {len(games)} game{'s' * (len(games) != 1)}, mean of the last 100 training games at each "
-        "moment. Bands: 95 % intervals of the stratified bootstrap."
+        f"moment. Bands: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
     )
     return Chart(name, "Sample efficiency", [Panel("", draw)], caption, [keys[label] for label in found], (4.6, 2.9), 1)
 

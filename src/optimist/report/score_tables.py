@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from optimist.report import aggregate, audit
-from optimist.report.atari_charts import REPS, STATISTICS, Normalized
+from optimist.report.atari_charts import REPS, STATISTICS, TOO_FEW, Normalized
 from optimist.report.means import difference_interval, mean_interval
 from optimist.report.proportions import wilson_interval
 from optimist.report.published import TABLE_1, TABLE_2, PublishedColumn, published_column, table_games
@@ -106,10 +108,7 @@ def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: s
         cells = []
         for statistic in STATISTICS.values():
             if column.ours:
-                estimate = aggregate.bootstrap(column.scores, statistic, reps=REPS)
-                cells.append(
-                    Cell(f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})".replace("-", "−"))
-                )
+                cells.append(Cell(_with_bounds(aggregate.bootstrap(column.scores, statistic, reps=REPS))))
             else:
                 cells.append(Cell(value=float(statistic(column.scores)), digits=3))
         rows.append([Cell(column.name), Cell(OURS if column.ours else "published"), *cells])
@@ -117,9 +116,14 @@ def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: s
     which = f": {', '.join(games)}" if len(games) <= 12 else ""
     caption = (
         f"Human-normalised scores on the {len(games)} game{'s' * (len(games) != 1)} that all columns have{which}. "
-        "In brackets: 95 % intervals of the stratified bootstrap."
+        f"In brackets: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
     )
     return Table(name, "Aggregates.", heads, rows, caption)
+
+
+def _with_bounds(estimate: aggregate.Estimate) -> str:
+    bounds = "" if np.isnan(estimate.low) else f" ({estimate.low:.3f} to {estimate.high:.3f})"
+    return f"{estimate.value:.3f}{bounds}".replace("-", "−")
 
 
 def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], base: list[float] | None) -> list[Cell]:
