@@ -128,7 +128,7 @@ def test_aggregates_of_single_runs_have_no_interval():
     columns = [Normalized(name, np.full((runs, 2), 0.5) + np.eye(2)[:runs], True, Key(name, "k"))
                for name, runs in (("one", 1), ("two", 2))]  # fmt: skip
     one, two = aggregate_table(columns, ["Pong", "Breakout"], "x").rows
-    assert one[2].text == "0.750"
+    assert one[2].text == "1.000"
     assert two[2].text == "1.000 (0.500 to 1.500)"
 
 
