@@ -80,6 +80,15 @@ def test_a_shipped_agent_goes_by_its_name(capsys, monkeypatch):
     assert result["total"] < -2500  # the leaderboard has −3112 for it
 
 
+def test_a_single_game_has_no_interval(experts, capsys):
+    assert main(["cage2", "score", experts[0], "--episodes", "1"]) == 0
+    table, _, below = capsys.readouterr().out.partition("± is the 95 % interval")
+    assert "±" not in table
+    assert below
+    assert main(["cage2", "score", experts[0], "--episodes", "1", "--json"]) == 0
+    assert last_json(capsys)["rules"]["competition"]["argmax"]["interval_95"] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -90,7 +99,8 @@ def test_a_shipped_agent_goes_by_its_name(capsys, monkeypatch):
         (["RUN", "--table", "mine"], "invalid choice: 'mine'"),
         (["RUN", "RUN"], "trained against B_line like"),
         (["RUN", "--rule", "final"], "no flag '--rule'; did you mean '--rules'?"),
-        (["RUN", "--episodes", "5", "--json", "/nowhere/at/all.json"], "cannot write /nowhere/at/all.json"),
+        (["RUN", "--json", "/nowhere/at/all.json"], "in a folder that exists, got /nowhere/at/all.json"),
+        (["RUN", "--json", "out.txt"], "--json writes a *.json file in a folder that exists, got out.txt"),
     ],
 )
 def test_bad_input_is_one_clear_line(experts, arguments, message, capsys):
@@ -111,6 +121,8 @@ def test_a_run_on_another_environment_is_refused(tmp_path, capsys):
 def test_export_writes_what_was_asked_for(experts, capsys, tmp_path):
     assert main(["export", *experts, "--to", "cyborg", str(tmp_path / "agent"), "--json"]) == 0
     assert last_json(capsys)["files"] == [str(tmp_path / "agent" / "agent.py"), str(tmp_path / "agent" / "weights.npz")]
+    assert main(["export", experts[0], "--to", "cyborg", str(tmp_path / "again")]) == 0
+    assert "rules  competition" in capsys.readouterr().out
     assert main(["export", experts[0], "--to", "onnx", str(tmp_path / "onnx")]) == 0
     assert (tmp_path / "onnx" / "policy.onnx").stat().st_size > 10_000
 
@@ -124,6 +136,7 @@ def test_export_writes_what_was_asked_for(experts, capsys, tmp_path):
         (["RUN", "RUN", "--to", "onnx", "x"], "an ONNX file holds one policy, got 2 runs"),
         (["nowhere", "--to", "cyborg", "x"], "no run folder or shipped agent 'nowhere'"),
         (["nowhere", "--to", "onnx", "x"], "nowhere"),
+        (["RUN", "--rules", "final", "--to", "onnx", "x"], "--rules chooses among shipped agents"),
     ],
 )
 def test_bad_exports_are_one_clear_line(experts, arguments, message, capsys, tmp_path, monkeypatch):

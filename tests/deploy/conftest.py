@@ -13,7 +13,10 @@ SMALL = {
     "meander": ("cage2/cardiff-opr", {"red": "Meander"}),
     "mixed": ("cage2/cardiff-opr", {"red": "mixed", "rules": "competition"}),
     "plain": ("cage2/ppo", {"red": "Meander"}),
+    "plain_normalized": ("cage2/ppo", {"red": "Meander"}),
     "expert": ("cage2/best", {"games": GAMES}),
+    "expert_unmasked": ("cage2/best", {"games": GAMES}),
+    "expert_disobedient": ("cage2/best", {"games": GAMES}),
 }
 
 
@@ -21,6 +24,12 @@ def small(name, **changes):
     """The preset with few games and two updates."""
     preset, parameters = SMALL[name]
     config = get_preset(preset)(**parameters)
+    if name == "plain_normalized":
+        config = replace(config, network=replace(config.network, normalize_observations=True))
+    if name in ("expert_unmasked", "expert_disobedient"):  # that do not settle on one action, as they would at first
+        network = replace(config.network, initialization="default", action_mask=name != "expert_disobedient")
+        env = replace(config.env, kwargs={**config.env.kwargs, "mask": name != "expert_unmasked"})
+        config = replace(config, env=env, network=network, algorithm=replace(config.algorithm, learning_rate=1e-9))
     steps = 2 * GAMES * config.algorithm.rollout_steps
     return replace(
         config, env=replace(config.env, num_envs=GAMES), total_steps=steps, tensorboard=False, seed=len(name), **changes

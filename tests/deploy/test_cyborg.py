@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optimist.deploy.bundle import bundle
-from optimist.deploy.cyborg import export_cyborg
+from optimist.deploy.cyborg import export_cyborg, rules_of
 from optimist.deploy.defenders import load_defender
 from optimist.envs.cage2.env import CageVectorEnv
 from optimist.errors import ConfigError, RunFolderError
@@ -57,12 +57,14 @@ def recorded(defender, red, games=40, horizon=50, seed=5):
         (["b_line", "meander"], "Sleep"),
         (["expert"], "mixed"),
         (["expert"], "Sleep"),
+        (["expert_unmasked"], "mixed"),
+        (["expert_disobedient"], "mixed"),
         (["best"], "mixed"),
     ],
 )
 def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path):
     paths = [runs.get(name, name) for name in names]
-    files = export_cyborg(paths, tmp_path / "agent", "competition")
+    files = export_cyborg(paths, tmp_path / "agent", "competition" if names == ["best"] else None)
     assert sorted(file.name for file in files) == ["agent.py", "weights.npz"]
     observations, actions = recorded(load_defender(paths, "competition"), red)
     np.save(tmp_path / "seen.npy", observations)
@@ -71,6 +73,20 @@ def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path
     assert done.returncode == 0, done.stderr
     assert (np.array(json.loads(done.stdout)) == actions).all()
     assert len(np.unique(actions)) > 1 or red == "Sleep"
+
+
+def test_an_export_knows_the_rules_it_was_trained_under(runs, tmp_path):
+    for number, (name, rules) in enumerate((("plain", None), ("mixed", "competition"), ("best", None))):
+        export_cyborg([runs.get(name, name)], tmp_path / str(number), rules)
+    found = [rules_of(tmp_path / str(number)) for number in range(3)]
+    assert found == [["final"], ["competition"], ["final"]]
+    with pytest.raises(ConfigError, match="was trained under the rules final; leave --rules competition out"):
+        export_cyborg([runs["plain"]], tmp_path / "x", "competition")
+
+
+def test_normalised_observations_are_refused(runs, tmp_path):
+    with pytest.raises(ConfigError, match="normalises its observations, for which the CybORG export has no place"):
+        export_cyborg([runs["plain_normalized"]], tmp_path / "x")
 
 
 def test_the_export_speaks_of_no_package_but_numpy(runs, tmp_path):

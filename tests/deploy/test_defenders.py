@@ -11,6 +11,9 @@ from optimist.envs.cage2.cardiff import CardiffVectorEnv, fall_back
 from optimist.envs.cage2.cardiff_defender import CardiffDefender
 from optimist.envs.cage2.defender import Defender, PolicyDefender
 from optimist.envs.cage2.env import CageVectorEnv
+from optimist.envs.cage2.expert import ExpertVectorEnv
+from optimist.envs.cage2.expert_defender import ExpertDefender
+from optimist.envs.cage2.expert_features import NUM_FEATURES
 from optimist.envs.cage2.state import B_LINE, MEANDER
 from optimist.errors import ConfigError, RunFolderError, UnknownName
 from optimist.tracking.config_io import to_toml
@@ -23,7 +26,10 @@ def test_each_interface_has_its_defender(runs):
         "meander": "CardiffDefender",
         "mixed": "CardiffDefender",
         "plain": "PolicyDefender",
+        "plain_normalized": "PolicyDefender",
         "expert": "ExpertDefender",
+        "expert_unmasked": "ExpertDefender",
+        "expert_disobedient": "ExpertDefender",
     }
     assert all(isinstance(load_defender([path], "final"), Defender) for path in runs.values())
 
@@ -47,6 +53,28 @@ def test_a_cardiff_run_plays_as_in_its_environment_with_the_fall_back(runs):
         assert (observations == inputs[:, :52]).all()
         assert (rewards == expected).all()
     assert fell_back > 0
+
+
+@pytest.mark.parametrize("name", ["expert", "expert_unmasked", "expert_disobedient"])
+def test_an_expert_plays_as_in_its_environment_with_or_without_the_mask(runs, name):
+    agent, defender = load(runs[name]), load_defender([runs[name]], "final")
+    game = {"red": "Meander", "horizon": 40}
+    mask = agent.config.env.kwargs.get("mask", True)
+    trained_in, original = ExpertVectorEnv(64, mask=mask, **game), CageVectorEnv(64, **game)
+    rows, _ = trained_in.reset(seed=3)
+    observations, _ = original.reset(seed=3)
+    defender.reset(64)
+    forbidden = 0
+    for _ in range(39):
+        outputs = agent.act(rows)
+        useful = ExpertDefender(defender.network)
+        useful.memories, useful.begun = defender.memories.copy(), defender.begun
+        forbidden += int((useful.look(observations)[np.arange(64), NUM_FEATURES + outputs] == 0).sum())
+        rows, expected, *_ = trained_in.step(outputs)
+        actions = defender.act(observations, greedy=True, generator=np.random.default_rng(0))
+        observations, rewards, *_ = original.step(actions)
+        assert (rewards == expected).all()
+    assert (forbidden > 0) == (name != "expert"), "the mask must matter, or this test says nothing"
 
 
 def test_a_plain_run_plays_its_own_argmax(runs):

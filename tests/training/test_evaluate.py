@@ -8,7 +8,7 @@ from optimist.config import EnvConfig, NetworkConfig
 from optimist.envs.make import make_envs
 from optimist.envs.scripted import scripted_success
 from optimist.networks.actor_critic import make_actor_critic
-from optimist.training.evaluate import play, summarize
+from optimist.training.evaluate import play, summarize, summarize_policy
 
 DEEPSEA = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 5})
 
@@ -78,7 +78,7 @@ def test_the_summary_by_hand():
     summary = summarize(played)
     assert (summary["episodes"], summary["mean_return"], summary["mean_length"]) == (3, 3.0, 4.0)
     assert summary["standard_error"] == pytest.approx(2.0 / math.sqrt(3))
-    assert summary["interval_95"] == pytest.approx([3 - 4.303 * 2 / math.sqrt(3), 3 + 4.303 * 2 / math.sqrt(3)])
+    assert summary["interval_95"] == pytest.approx([3 - 4.302653 * 2 / math.sqrt(3), 3 + 4.302653 * 2 / math.sqrt(3)])
     assert summary["goal_rate"] == pytest.approx(1 / 3)
 
 
@@ -86,3 +86,12 @@ def test_one_episode_has_no_interval_and_a_task_without_goal_no_rate():
     summary = summarize([{"return": 1.0, "length": 2, "goal": None}])
     assert math.isnan(summary["standard_error"])
     assert "goal_rate" not in summary
+
+
+def test_a_return_that_is_a_mean_over_horizons_is_called_so():
+    played = [{"return": -4.0, "length": 100, "goal": None}]
+    found = summarize_policy(played, EnvConfig(kwargs={"scored_at": [30, 100]}), greedy=True)["statistic"]
+    assert found == (
+        "mean return, each the mean of those at 30, 100 steps, of 1 fresh episodes (greedy actions), final policy"
+    )
+    assert "mean raw return of 1" in summarize_policy(played, EnvConfig(), greedy=True)["statistic"]

@@ -21,6 +21,13 @@ def test_a_shaping_that_shapes_nothing_is_named(tmp_path):
     assert notes(3, shaping="additive") == notes(4, shaping_bound=0.5) != []
 
 
+def test_a_budget_below_one_update_is_told(tmp_path):
+    for number, (steps, told) in enumerate(((RUN.batch_size - 1, True), (RUN.batch_size, False))):
+        config = replace(RUN, total_steps=steps)
+        with RunDir.create(tmp_path / str(number), config) as run, closing(Trainer(config, run)) as trainer:
+            assert any("one is made, whatever total_steps says" in note for note in trainer._notes()) == told
+
+
 def test_settings_of_what_is_off_are_named(tmp_path):
     def notes(number, **settings):
         config = replace(RUN, **settings)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from optimist.cli.arguments import Parser
 from optimist.errors import ConfigError
+from optimist.tracking.atomic import strict
 
 if TYPE_CHECKING:
     from optimist.envs.cage2.score import Score
@@ -54,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Any:
-    """The options; a word behind --json that is no *.json file is a run."""
+    """The options; a run or an agent behind --json is none of its business."""
     parser = Parser(prog="optimist cage2 score", description=DESCRIPTION)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run folder(s), or the name of a shipped agent")
     parser.add_argument("--rules", choices=["final", "competition", "both"], help="default: those it was trained under")
@@ -65,8 +66,14 @@ def parse(argv: Sequence[str]) -> Any:
         "--json", nargs="?", const="-", metavar="FILE.json", help="one JSON object, on the last line or into a file"
     )
     options = parser.parse_all(list(argv))
-    if options.json not in (None, "-") and not options.json.endswith(".json"):
-        options.runs, options.json = [*options.runs, options.json], "-"
+    if options.json not in (None, "-"):
+        from optimist.envs.cage2.agents import LOADERS
+
+        file = Path(options.json)
+        if file.is_dir() or options.json in LOADERS:
+            options.runs, options.json = [*options.runs, options.json], "-"
+        elif file.suffix != ".json" or not file.parent.is_dir():
+            raise ConfigError(f"--json writes a *.json file in a folder that exists, got {file}")
     if not options.runs:
         raise ConfigError("no run to score; expected run folders or the name of a shipped agent")
     if options.episodes < 1 or options.seed < 0:
@@ -94,10 +101,10 @@ def as_dict(scores: Sequence[Score], options: Any) -> dict[str, Any]:
 def write_json(result: dict[str, Any], where: str | None) -> None:
     """To the file, or as the last line."""
     if where == "-":
-        print(json.dumps(result), flush=True)
+        print(json.dumps(strict(result)), flush=True)
     elif where is not None:
         try:
-            Path(where).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            Path(where).write_text(json.dumps(strict(result), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"cannot write {where}: {error.strerror}") from error
         print(f"written to {where}", file=sys.stderr)
@@ -107,6 +114,7 @@ def print_tables(scores: Sequence[Score]) -> None:
     """A table for each rule set, the leaderboard's best beside it."""
     from optimist.envs.cage2.score import HORIZONS, leaderboard, rank_of
     from optimist.envs.cage2.state import REDS
+    from optimist.report.means import Interval
 
     board = leaderboard()["rows"]
     first = board[:PUBLISHED]
@@ -118,13 +126,13 @@ def print_tables(scores: Sequence[Score]) -> None:
         for red in REDS:
             for number, horizon in enumerate(HORIZONS):
                 ours = [score.cell(red, horizon) for score in (argmax, sampled)]
-                numbers = [f"{cell.mean:.2f} ± {cell.half_width:.2f}" for cell in ours]
+                numbers = [str(Interval(cell.mean, cell.half_width)) for cell in ours]
                 table.add_row(f"{red} {horizon}", *numbers, *(f"{row[red][number]:.2f}" for row in first))
         table.add_section()
-        totals = [f"[bold]{score.total:.2f} ± {score.half_width:.2f}[/]" for score in (argmax, sampled)]
+        totals = [f"[bold]{Interval(score.total, score.half_width)}[/]" for score in (argmax, sampled)]
         table.add_row("total", *totals, *(f"{row['total']:.2f}" for row in first))
         Console().print(table)
         names = ", ".join(f"{row['place']}. {row['team']} ({row['method']})" for row in first)
-        print(f"± is the 95 % interval. Published under the rules competition: {names}.")
+        print(f"± is the 95 % interval, which a single game has not. Published under the rules competition: {names}.")
         if argmax.rules == "competition":
             print(f"By its argmax total this agent would take place {rank_of(argmax.total)} of {len(board) + 1}.")

@@ -23,21 +23,27 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--to", nargs=2, required=True, metavar=("KIND", "DIR"), help="cyborg or onnx, and a new folder"
     )
-    parser.add_argument("--rules", choices=["final", "competition"], default="final", help="of a shipped agent")
+    parser.add_argument(
+        "--rules", choices=["final", "competition"], help="of a shipped agent (default: final); a run has its own"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
     options = parser.parse_all(list(argv))
     kind, folder = options.to[0], Path(options.to[1])
     if kind not in TARGETS:
         raise unknown_name("export", kind, TARGETS)
+    result: dict[str, object] = {"kind": kind}
     if kind == "cyborg":
-        from optimist.deploy.cyborg import export_cyborg
+        from optimist.deploy.cyborg import export_cyborg, rules_of
 
         files = export_cyborg(options.runs, folder, options.rules)
+        result["rules"] = rules_of(folder)
     else:
+        if options.rules is not None:
+            raise ConfigError("--rules chooses among shipped agents, which have no ONNX export")
         if len(options.runs) > 1:
             raise ConfigError(f"an ONNX file holds one policy, got {len(options.runs)} runs; export them one by one")
         from optimist.deploy.onnx import export_onnx
 
         files = export_onnx(options.runs[0], folder)
-    print_result({"kind": kind, "files": [str(file) for file in files]}, as_json=options.json)
+    print_result(result | {"files": [str(file) for file in files]}, as_json=options.json)
     return 0

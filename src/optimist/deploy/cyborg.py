@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from optimist.deploy.bundle import bundle
-from optimist.deploy.defenders import CARDIFF, PLAIN, experts_of, load_runs, make_defender
+from optimist.deploy.defenders import CARDIFF, PLAIN, experts_of, find_rules, load_runs, make_defender
 from optimist.deploy.folder import new_folder
 from optimist.envs.cage2 import expert_features, expert_kernels, expert_memory
 from optimist.envs.cage2.agents import LOADERS, load_agent
@@ -27,16 +27,22 @@ Layers = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 RULES_BEGIN, RULES_END = "# rules begin\n", "# rules end\n"
 
 
-def export_cyborg(names: Sequence[str], folder: Path, rules: str = "final") -> list[Path]:
-    """Writes the agent that `optimist cage2 score` would play under `rules`; the files."""
+def export_cyborg(names: Sequence[str], folder: Path, rules: str | None = None) -> list[Path]:
+    """Writes the agent that `optimist cage2 score` would play; the files. `rules` chooses among shipped agents."""
     if len(names) == 1 and names[0] in LOADERS:
-        return _export_shipped(names[0], folder, rules)
+        return _export_shipped(names[0], folder, rules or find_rules(names))
     runs = load_runs(names)
     make_defender(runs)  # the same checks
+    for run in runs:
+        if rules is not None and run.rules != rules:
+            raise ConfigError(f"{run.path} was trained under the rules {run.rules}; leave --rules {rules} out")
+        if run.agent.config.network.normalize_observations:
+            raise ConfigError(f"{run.path} normalises its observations, for which the CybORG export has no place")
     experts = {"policy": runs[0]} if len(runs) == 1 else experts_of(runs)
     policies = {name: as_actor_critic(run.agent.policy, "the CybORG export") for name, run in experts.items()}
     networks = {name: layers_of(policy.actor) for name, policy in policies.items()}
-    settings: dict[str, Any] = {"activation": runs[0].agent.config.network.activation}
+    settings: dict[str, Any] = {"rules": sorted({run.rules for run in runs})}
+    settings["activation"] = runs[0].agent.config.network.activation
     if runs[0].interface == CARDIFF:
         settings |= {"opening": runs[0].opening, "experts": len(runs) > 1}
         settings["networks"] = {name: len(layers) for name, layers in networks.items()}
@@ -44,6 +50,7 @@ def export_cyborg(names: Sequence[str], folder: Path, rules: str = "final") -> l
     settings["layers"] = len(networks["policy"])
     if runs[0].interface == PLAIN:
         return write_agent(folder, template("plain_agent.py"), settings, networks)
+    settings |= {"shows_mask": runs[0].shows_mask, "obeys_mask": runs[0].obeys_mask}
     return write_agent(folder, with_rules(template("expert_agent.py")), settings, networks)
 
 
@@ -52,8 +59,15 @@ def _export_shipped(name: str, folder: Path, rules: str) -> list[Path]:
     if not isinstance(defender, ExpertDefender) or not isinstance(defender.network, ReluNetwork):
         raise ConfigError(f"'{name}' plays through {type(defender).__name__}, which has no export")
     layers = defender.network.layers
-    settings = {"activation": "relu", "layers": len(layers)}
+    settings = {"rules": [rules], "activation": "relu", "layers": len(layers), "shows_mask": True, "obeys_mask": True}
     return write_agent(folder, with_rules(template("expert_agent.py")), settings, {"policy": layers})
+
+
+def rules_of(folder: Path) -> list[str]:
+    """The rule sets that an exported agent was trained under."""
+    with np.load(folder / WEIGHTS, allow_pickle=False) as arrays:
+        found: list[str] = json.loads(str(arrays["settings"]))["rules"]
+        return found
 
 
 def template(name: str) -> str:

@@ -63,7 +63,17 @@ class TrainedRun:
         """The table of alarms it was trained with."""
         return str(self._setting("table", "cardiff" if self.interface == CARDIFF else "official"))
 
-    def _setting(self, name: str, default: str) -> Any:
+    @property
+    def shows_mask(self) -> bool:
+        """Whether its network sees which actions can be of use."""
+        return bool(self._setting("mask", True))
+
+    @property
+    def obeys_mask(self) -> bool:
+        """Whether it plays no others."""
+        return self.agent.config.network.action_mask
+
+    def _setting(self, name: str, default: Any) -> Any:
         return self.agent.config.env.kwargs.get(name, default)
 
 
@@ -107,7 +117,7 @@ def make_defender(runs: Sequence[TrainedRun]) -> Defender:
     if first.interface == PLAIN:
         return PolicyDefender(network, first.table)
     if first.interface == EXPERT:
-        return ExpertDefender(network, first.table)
+        return ExpertDefender(network, first.table, shows_mask=first.shows_mask, obeys_mask=first.obeys_mask)
     return CardiffDefender(network, opening=first.opening, table=first.table)
 
 

@@ -87,11 +87,14 @@ def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0
     prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
     played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
-    return {"run": str(run), "seed": seed, **summarize_policy(played, which, greedy=greedy)}
+    return {"run": str(run), "seed": seed, **summarize_policy(played, agent.config.env, which, greedy=greedy)}
 
 
-def summarize_policy(played: list[dict[str, Any]], which: str = "final policy", *, greedy: bool) -> dict[str, Any]:
+def summarize_policy(
+    played: list[dict[str, Any]], env: EnvConfig, which: str = "final policy", *, greedy: bool
+) -> dict[str, Any]:
     """The summary of episodes that one policy of a run played, under the statistic's name."""
-    actions = "greedy" if greedy else "sampled"
-    statistic = f"mean raw return of {len(played)} fresh episodes ({actions} actions), {which}"
+    actions, horizons = "greedy" if greedy else "sampled", env.kwargs.get("scored_at")
+    kind = f"return, each the mean of those at {', '.join(map(str, horizons))} steps," if horizons else "raw return"
+    statistic = f"mean {kind} of {len(played)} fresh episodes ({actions} actions), {which}"
     return {"statistic": statistic, "actions": actions, **summarize(played)}

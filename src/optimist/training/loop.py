@@ -195,6 +195,8 @@ class Trainer:
     def _notes(self) -> list[str]:
         """What should be known before the first step."""
         notes: list[str] = [*self.notes, *getattr(self.envs.unwrapped, "notes", ())]
+        if self.config.total_steps < self.config.batch_size:
+            notes.append(f"an update takes {self.config.batch_size:,} steps; one is made, whatever total_steps says")
         for name, settings, default in (("OPR", self.config.opr, OPRConfig()), ("SIL", self.config.sil, SILConfig())):
             if not settings.enabled and settings != replace(default, enabled=False):
                 notes.append(f"{name} is off: its settings have no effect (--{name.lower()}.enabled)")
@@ -295,7 +297,7 @@ class Trainer:
         played = play(
             self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
         )  # fmt: skip
-        return {"final_evaluation": summarize_policy(played, greedy=False)}
+        return {"final_evaluation": summarize_policy(played, config.env, greedy=False)}
 
 
 def _idle_shaping(opr: OPRConfig) -> list[str]:

@@ -160,7 +160,10 @@ def test_damaged_files_are_refused_in_one_line(
     not_json = tmp_path / "words.jsonl.gz"
     with gzip.open(not_json, "wt") as file:
         file.write("not json\n")
-    for path in (torn, flipped, text, not_json, tmp_path / "absent.jsonl.gz"):
+    empty = tmp_path / "empty.jsonl.gz"
+    with gzip.open(empty, "wt"):
+        pass
+    for path in (torn, flipped, text, not_json, empty, tmp_path / "absent.jsonl.gz"):
         assert main(["cage2", "verify", str(path)]) == 2
         lines = capsys.readouterr().err.splitlines()
         assert len([line for line in lines if "compiling" not in line]) == 1

@@ -48,8 +48,10 @@ class BlueAgent:
             remember(self.memory, bits)
         self.begun = True
         row = np.zeros(NUM_ACTOR_BITS, dtype=np.float32)
-        write_actor_bits(self.memory, bits, True, row)
-        logits = np.where(row[NUM_FEATURES:] == 1, network(self.layers, row, self.settings["activation"]), -np.inf)
+        write_actor_bits(self.memory, bits, self.settings["shows_mask"], row)
+        logits = network(self.layers, row, self.settings["activation"])
+        if self.settings["obeys_mask"]:
+            logits = np.where(row[NUM_FEATURES:] == 1, logits, -np.inf)
         action = int(np.argmax(logits if self.greedy else logits + self.random.gumbel(size=logits.shape)))
         return int(take_action(self.memory, action))
 

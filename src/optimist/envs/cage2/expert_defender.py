@@ -14,10 +14,17 @@ from optimist.errors import ShapeMismatch
 
 
 class ExpertDefender:
-    """Remembers each game as `ExpertVectorEnv` does, asks its network, and plays the best action that is allowed."""
+    """Remembers each game as `ExpertVectorEnv` does, asks its network, and plays the best action that is allowed.
 
-    def __init__(self, network: Logits, table: str = "official") -> None:
+    `shows_mask`: the network sees which actions can be of use; it sees all ones if it was trained so. `obeys_mask`:
+    the others are not played.
+    """
+
+    def __init__(
+        self, network: Logits, table: str = "official", *, shows_mask: bool = True, obeys_mask: bool = True
+    ) -> None:
         self.network, self.table = network, table
+        self.shows_mask, self.obeys_mask = shows_mask, obeys_mask
         self.memories = np.zeros(0, EXPERT_MEMORY)
         self.begun = False
 
@@ -29,7 +36,10 @@ class ExpertDefender:
     def act(self, observations: NDArray[np.int8], *, greedy: bool, generator: np.random.Generator) -> NDArray[np.int64]:
         """Flat actions [N] for the observations [N, 52]."""
         rows = self.look(observations)
-        actions = choose(masked_logits(self.network(rows), rows), greedy=greedy, generator=generator)
+        logits = self.network(rows)
+        if self.obeys_mask:
+            logits = masked_logits(logits, rows)
+        actions = choose(logits, greedy=greedy, generator=generator)
         flat = np.empty(len(rows), np.int64)
         take_actions(self.memories, actions, flat)
         return flat
@@ -39,7 +49,7 @@ class ExpertDefender:
         if observations.shape != (len(self.memories), 52):
             raise ShapeMismatch(f"observations are {list(observations.shape)}; expected [{len(self.memories)}, 52]")
         rows = np.empty((len(self.memories), NUM_ACTOR_BITS), np.int8)
-        look_at_games(self.memories, np.ascontiguousarray(observations, np.int8), self.begun, rows)
+        look_at_games(self.memories, np.ascontiguousarray(observations, np.int8), self.begun, self.shows_mask, rows)
         self.begun = True
         return rows
 

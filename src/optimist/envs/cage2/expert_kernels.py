@@ -73,12 +73,12 @@ def step_expert_games(
 
 
 @kernel
-def look_at_games(memories: Any, observations: Any, begun: bool, rows: Any) -> None:
+def look_at_games(memories: Any, observations: Any, begun: bool, masked: bool, rows: Any) -> None:
     """The observations that followed the actions taken are remembered; what a policy sees of each game is written."""
     for i in range(memories.shape[0]):
         if begun:
             remember(memories[i], observations[i])
-        write_actor_bits(memories[i], observations[i], True, rows[i])
+        write_actor_bits(memories[i], observations[i], masked, rows[i])
 
 
 @kernel

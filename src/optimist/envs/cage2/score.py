@@ -35,8 +35,8 @@ class CellScore:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean."""
-        return self.std / math.sqrt(self.episodes)
+        """Standard error of the mean; nan for one episode, which says nothing about others."""
+        return self.std / math.sqrt(self.episodes) if self.episodes > 1 else math.nan
 
     @property
     def half_width(self) -> float:

@@ -71,12 +71,15 @@ def verify_files(paths: Iterable[str | Path]) -> Verification:
     with announce_compilation("the CAGE-2 rules for replay"):
         for path in paths:
             result.files += 1
+            before = result.episodes
             for number, trace in enumerate(read_traces(path), 1):
                 try:
                     found = compare(trace)
                 except ConfigError as error:
                     raise TraceError(f"{path}, line {number}: {error}") from None
                 result.add(trace, found, f"{Path(path).name}, episode {number}")
+            if result.episodes == before:
+                raise TraceError(f"{path} holds no episodes; expected recorded episodes (*.jsonl.gz)")
     return result
 
 
