@@ -81,7 +81,7 @@ class NetworkConfig:
     """The policy and value network."""
 
     kind: Literal["auto", "mlp", "nature_cnn"] = "auto"
-    """`auto`: Nature CNN for images, MLP for everything else."""
+    """`auto`: Nature CNN for images (uint8, channels first), MLP for everything else, flattened."""
     hidden: tuple[int, ...] = (64, 64)
     """Hidden widths of the MLP (actor and critic have one each)."""
     activation: Literal["tanh", "relu"] = "tanh"
@@ -120,7 +120,7 @@ class RunConfig:
     preset: str = ""
     """Name of the preset this config started from."""
     total_steps: int = 100_000
-    """Environment steps of the whole run, all environments together."""
+    """Environment steps of the whole run, all environments together; whole updates that fit into them, at least one."""
     seed: int = 0
     """Fixes everything random in the run."""
     device: str = "cpu"

@@ -150,3 +150,21 @@ def test_a_config_with_which_steps_would_be_miscounted_is_refused(unfinished, ca
     capsys.readouterr()
     assert main(["resume", str(unfinished)]) == 2
     assert capsys.readouterr().err.startswith("optimist: error: cannot go on: config.toml was changed, an update had ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\ncapacity_transitions = 50000\n", "\ncapacity_transitions = 20\n"),
+        ('\nreference = "recorded"\n', '\nreference = "cloned"\n'),
+        ("\n    64,\n    64,\n", "\n    32,\n    32,\n"),
+        ("\nsize = 4\n", "\nsize = 5\n"),
+    ],
+)
+def test_a_config_that_what_was_learnt_does_not_fit_is_refused_in_one_line(unfinished, before, after, capsys):
+    edit(unfinished, before, after)
+    capsys.readouterr()
+    assert main(["resume", str(unfinished)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("optimist: error: cannot go on: config.toml was changed (")
+    assert line.endswith("what was learnt does not fit it; undo that, or train a new run")

@@ -5,6 +5,7 @@ import pytest
 from optimist.cli.main import main
 from optimist.cli.train import read_command
 from optimist.config import A2CConfig
+from optimist.errors import ConfigError
 from optimist.presets import get_preset
 
 
@@ -44,6 +45,36 @@ def test_a_file_goes_over_the_preset_and_flags_go_over_the_file(tmp_path):
     assert (config.seed, config.total_steps) == (4, 5000)
     assert (config.opr.bc_coef, config.opr.percentile) == (0.5, 90.0)
     assert config.env.kwargs == {"size": 5}
+
+
+@pytest.mark.parametrize(
+    ("preset", "document", "given", "expected"),
+    [
+        ("deepsea/opr", "[env.kwargs]\nsize = 5", ("--size", "8"), {"size": 8}),
+        ("deepsea/opr", "[env.kwargs]\nsize = 5", ("--size=10",), {"size": 10}),  # the default, but asked for
+        ("deepsea/opr", "[env.kwargs]\nsize = 5", (), {"size": 5}),
+        ("gym/opr", '[env]\nid = "Acrobot-v1"', ("--env", "CartPole-v1"), "CartPole-v1"),
+        ("gym/opr", '[env]\nid = "Acrobot-v1"', (), "Acrobot-v1"),
+        ("keydoor/opr", "[env.kwargs]\napple = true", ("--no-apple",), False),
+    ],
+)
+def test_the_presets_own_flags_go_over_the_file_too(preset, document, given, expected, tmp_path):
+    (tmp_path / "mine.toml").write_text(document + "\n")
+    env = config_of(preset, "--config", str(tmp_path / "mine.toml"), *given).env
+    assert expected in (env.kwargs, env.id, env.kwargs.get("apple"))
+
+
+def test_what_follows_from_a_presets_flag_is_the_files_if_it_says_so(tmp_path):
+    (tmp_path / "mine.toml").write_text("[env]\nnum_envs = 64\n[env.kwargs]\nhorizon = 30\n")
+    config = config_of("cage2/cardiff", "--config", str(tmp_path / "mine.toml"), "--horizon", "100")
+    assert (config.env.num_envs, config.env.kwargs["horizon"]) == (64, 100)
+
+
+def test_a_file_of_another_preset_is_refused(tmp_path):
+    (tmp_path / "mine.toml").write_text('preset = "deepsea/opr"\nseed = 5\n')
+    with pytest.raises(ConfigError, match=r"mine.toml is of deepsea/opr: optimist train deepsea/opr --config"):
+        config_of("deepsea/ppo", "--config", str(tmp_path / "mine.toml"))
+    assert config_of("deepsea/opr", "--config", str(tmp_path / "mine.toml")).seed == 5
 
 
 def test_a_file_can_name_another_algorithm(tmp_path):

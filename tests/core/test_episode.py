@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core.episode import Episode, EpisodeBuilder, Steps
-from optimist.errors import ShapeMismatch
+from optimist.errors import ConfigError, ShapeMismatch
 from tests.core.tables import make_steps
 
 
@@ -290,3 +291,34 @@ def test_steps_of_different_shapes_are_refused():
         make_steps(torch.zeros(3, 2), torch.zeros(3, 2), obs=torch.zeros(6, 4))
     with pytest.raises(ShapeMismatch, match=r"rewards is \[0, 2\]; a rollout has at least one step"):
         make_steps(torch.zeros(0, 2), torch.zeros(0, 2))
+    with pytest.raises(ShapeMismatch, match="obs is a ndarray; expected a torch tensor"):
+        Steps(obs=np.zeros((3, 2)), **dict.fromkeys(("actions", "rewards", "logp", "dones"), torch.zeros(3, 2)))
+    with pytest.raises(ConfigError, match="progress is the part of the run that is done, 0 to 1, got 900"):
+        make_steps(torch.zeros(3, 2), torch.zeros(3, 2), progress=900)
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int64, torch.float32])
+def test_ends_may_be_numbers_and_rewards_whole_ones(kind):
+    ends = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 0, 0], [1, 1, 1]]).to(kind)
+    columns = {"obs": torch.zeros(4, 3), "actions": torch.zeros(4, 3), "logp": torch.zeros(4, 3)}
+    steps = Steps(rewards=torch.ones(4, 3, dtype=torch.int64), dones=ends, valid=torch.ones(4, 3).to(kind), **columns)
+    played = [(episode.total_reward, episode.length) for episode in EpisodeBuilder(10).add(steps)]
+    assert played == [(2.0, 2), (4.0, 4), (4.0, 4), (2.0, 2)]
+
+
+def test_steps_unlike_those_before_are_refused():
+    builder, zeros = EpisodeBuilder(10), torch.zeros(2, 3)
+    list(builder.add(make_steps(zeros, zeros)))
+    with pytest.raises(ShapeMismatch, match="steps of 4 environments; there were 3 before"):
+        list(builder.add(make_steps(torch.zeros(2, 4), torch.zeros(2, 4))))
+    with pytest.raises(ShapeMismatch, match=r"obs is of torch\.float32 and was of torch\.int64 before"):
+        list(builder.add(make_steps(zeros, zeros, obs=zeros)))
+    with pytest.raises(ShapeMismatch, match=r"actions is of torch\.float32 and was of torch\.int64 before"):
+        list(builder.add(make_steps(zeros, zeros, actions=zeros)))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 84, 84, 4), (2, 3, 6), (2, 3)])
+def test_frames_that_are_not_stacked_as_said_are_refused(shape):
+    steps = make_steps(torch.zeros(2, 3), torch.zeros(2, 3), obs=torch.zeros(shape))
+    with pytest.raises(ShapeMismatch, match=r"of 4 stacked frames expected \[T, N, 4, ...\]"):
+        list(EpisodeBuilder(10, frame_stack=4).add(steps))

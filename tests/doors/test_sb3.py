@@ -144,7 +144,9 @@ def test_phases_of_cloning_pull_towards_what_is_remembered():
     assert pulled > left
 
 
-@pytest.mark.parametrize("space", [gym.spaces.Box(-1, 1, (2,)), gym.spaces.MultiDiscrete([2, 3])])
+@pytest.mark.parametrize(
+    "space", [gym.spaces.Box(-1, 1, (2,)), gym.spaces.MultiDiscrete([2, 3]), gym.spaces.MultiBinary(2)]
+)
 def test_other_actions_are_cloned_too(space):
     class Free(Game):
         action_space = space

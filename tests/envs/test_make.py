@@ -235,6 +235,8 @@ TWO = spaces.Discrete(2)
     [
         (FLOATS, TWO),
         (spaces.Box(0, 255, (4, 84, 84), np.uint8), TWO),
+        (spaces.Box(0.0, 1.0, (3, 3)), TWO),
+        (spaces.Box(0.0, 1.0, ()), TWO),
         (spaces.Discrete(9), spaces.MultiDiscrete([2, 3])),
         (FLOATS, spaces.Box(-1.0, 1.0, (2,), np.float32)),
         (FLOATS, spaces.Box(-1.0, 1.0, (2,), np.float64)),
@@ -247,8 +249,8 @@ def test_supported_spaces_pass(observation: Any, action: Any) -> None:
 @pytest.mark.parametrize(
     ("observation", "action", "message"),
     [
-        (spaces.Box(0.0, 1.0, (3, 3)), TWO, "observes Box"),
-        (spaces.Box(0.0, 1.0, ()), TWO, "observes Box"),
+        (spaces.Box(0.0, 1.0, (3, 0)), TWO, "observes Box"),
+        (spaces.MultiBinary(3), TWO, "a wrapper, such as Gymnasium's FlattenObservation, can make it one"),
         (spaces.Discrete(3, start=1), TWO, "observes Discrete"),
         (spaces.Dict(a=TWO), TWO, "observes Dict"),
         (spaces.MultiBinary(3), TWO, "observes MultiBinary"),

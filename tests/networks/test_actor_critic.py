@@ -77,6 +77,16 @@ def test_actor_and_critic_of_an_mlp_share_nothing():
     assert all(p.grad is not None for p in policy.critic.parameters())
 
 
+@pytest.mark.parametrize("shape", [(), (3, 2), (2, 3, 2)])
+def test_an_array_of_any_shape_is_flattened(shape):
+    space = gym.spaces.Box(0.0, 1.0, shape)
+    encoder, (width,) = make_encoder(space)
+    obs = torch.rand(5, *shape)
+    assert encoder(obs).equal(obs.reshape(5, width))
+    policy = make_actor_critic(space, gym.spaces.Discrete(3), NetworkConfig(hidden=(4,)))
+    assert policy.value(obs).shape == (5,)
+
+
 def test_images_share_the_nature_cnn_and_can_be_flattened_instead():
     shared = make_actor_critic(PIXELS, ACTIONS["discrete"], NetworkConfig(cnn_features=512))
     # Mnih et al. (2015): 4·8·8·32+32, 32·4·4·64+64, 64·3·3·64+64, 3136·512+512; heads 512·5+5 and 512+1

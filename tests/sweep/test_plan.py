@@ -88,6 +88,10 @@ def test_a_run_on_a_gpu_takes_a_share_of_it():
         ({"settings": {"total_stesp": 5}}, "no setting 'total_stesp'; did you mean 'total_steps'?"),
         ({"settings": {"opr": {"bc_coeff": 5}}}, "no setting 'opr.bc_coeff'; did you mean 'opr.bc_coef'?"),
         ({"settings": {"seed": 5}}, "settings cannot hold seed; use seeds = …"),
+        (
+            {"settings": {"env": {"kwargs": {"size": 7}}}},
+            "settings contradict flags of deepsea/ppo (env.kwargs.size 5 → 7); set each in one place",
+        ),
         ({"settings": {"total_steps": 5.5}}, "total_steps must be a whole number, got 5.5"),
         ({"variants": {"x": {"opr": {"percentile": 101.0}}}}, "opr.percentile must be in [0, 100], got 101.0"),
         ({"variants": {"x": 3}}, "x must be a table, got 3"),

@@ -118,12 +118,14 @@ class OPRCallback(BaseCallback):
         discrete = isinstance(self.learner.action_space, spaces.Discrete)
         return Steps(
             obs=self._tensor(buffer.observations),
-            actions=self._tensor(buffer.actions[..., 0].astype(np.int64) if discrete else buffer.actions),
+            actions=self._tensor(
+                buffer.actions[..., 0].astype(np.int64) if discrete else buffer.actions.astype(np.float32)
+            ),
             rewards=self._tensor(rewards),
             logp=self._tensor(buffer.log_probs),
             dones=self._tensor(dones),
             bootstraps=self._tensor(bootstraps),
-            progress=1.0 - self.learner._current_progress_remaining,
+            progress=min(1.0, 1.0 - self.learner._current_progress_remaining),  # the last rollout may go beyond
             **games,
         )
 

@@ -75,8 +75,21 @@ def _before_flags(preset: Preset, arguments: list[str]) -> tuple[argparse.Namesp
     options, rest = command_parser(preset).parse_known_args(arguments)
     config = preset(**{parameter.name: getattr(options, parameter.name) for parameter in preset.parameters})
     if options.config is not None:
-        config = merge(config, read_toml(options.config))
+        document = read_toml(options.config)
+        if document.get("preset", preset.name) != preset.name:
+            raise ConfigError(
+                f"{options.config} is of {document['preset']}: optimist train {document['preset']} --config "
+                f"{options.config}; or take the line `preset` out of it"
+            )
+        given = {p.name: getattr(options, p.name) for p in preset.parameters if is_given(p.name, arguments)}
+        config = preset.decide(merge(config, document), **given)
     return options, config, rest
+
+
+def is_given(parameter: str, arguments: Sequence[str]) -> bool:
+    """Whether the command line names a parameter of the preset."""
+    word = parameter.replace("_", "-")
+    return any(argument.partition("=")[0] in (f"--{word}", f"--no-{word}") for argument in arguments)
 
 
 def _print_help(preset: Preset, arguments: list[str]) -> None:

@@ -39,7 +39,8 @@ def main(argv: Sequence[str]) -> int:
     else:
         film = film_memory(options.run, options.episode)
     if options.out is not None and not film.pictures:
-        raise ConfigError(f"{options.run} cannot be drawn, its environment has no pictures; without --out it is text")
+        lacking = "its environment has" if options.episode is None else "the steps that its memory keeps have"
+        raise ConfigError(f"{options.run} cannot be drawn, {lacking} no pictures; without --out it is text")
     if options.text or not film.pictures:
         print("\n".join(film.lines))
     print(film.title)

@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from optimist.core.shapes import require_same_shape
-from optimist.errors import ShapeMismatch
+from optimist.errors import ConfigError, ShapeMismatch
+
+COLUMNS = ("rewards", "logp", "dones", "raw_rewards", "episode_ends", "bootstraps", "valid", "groups")
+"""Of `Steps`: one number a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +21,8 @@ class Steps:
     """T steps of N environments, as executed: what any host tells its anchor after a rollout.
 
     Two rewards, two ends: `raw_rewards` and `episode_ends` are the game's, `rewards` and `dones` the learner's
-    (clipped, one life). `bootstraps` is V of the state behind a time limit, 0 elsewhere.
+    (clipped, one life). `bootstraps` is V of the state behind a time limit, 0 elsewhere. Ends may be numbers as well
+    as booleans, and rewards whole numbers; they are turned into what the method reads.
     """
 
     obs: Tensor  # [T, N, ...]
@@ -34,11 +38,20 @@ class Steps:
     progress: float = 0.0  # part of the run that is done, in [0, 1], for schedules
 
     def __post_init__(self) -> None:
-        optional = {
-            name: getattr(self, name) for name in ("raw_rewards", "episode_ends", "bootstraps", "valid", "groups")
-        }
-        given = {name: tensor for name, tensor in optional.items() if tensor is not None}
-        require_same_shape(rewards=self.rewards, logp=self.logp, dones=self.dones, **given)
+        for name in ("obs", "actions", *COLUMNS):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Tensor):
+                raise ShapeMismatch(f"{name} is a {type(value).__name__}; expected a torch tensor [T, N, ...]")
+        for name in ("dones", "episode_ends", "valid"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, getattr(self, name).bool())  # a number would be read as a position
+        for name in ("rewards", "raw_rewards"):
+            if getattr(self, name) is not None and not getattr(self, name).is_floating_point():
+                object.__setattr__(self, name, getattr(self, name).float())
+        if not 0.0 <= self.progress <= 1.0:
+            raise ConfigError(f"progress is the part of the run that is done, 0 to 1, got {self.progress}")
+        given = {name: getattr(self, name) for name in COLUMNS if getattr(self, name) is not None}
+        require_same_shape(**given)
         if self.obs.shape[:2] != self.rewards.shape or self.actions.shape[:2] != self.rewards.shape:
             raise ShapeMismatch(
                 f"obs is {list(self.obs.shape)} and actions {list(self.actions.shape)} but rewards is "
@@ -97,6 +110,7 @@ class EpisodeBuilder:
         num_steps, num_envs = steps.rewards.shape
         if not self.starts:
             self.starts, self.returns = [self.time] * num_envs, torch.zeros(num_envs, dtype=torch.float64)
+        self._require_same_kind(steps)
         self._remember(steps)
         raw = steps.rewards if self.learner_episodes or steps.raw_rewards is None else steps.raw_rewards
         ends = steps.dones.cpu() if steps.episode_ends is None else steps.episode_ends.cpu()
@@ -161,6 +175,21 @@ class EpisodeBuilder:
             running[ended] = 0.0
         self.returns = torch.from_numpy(running)
         return totals
+
+    def _require_same_kind(self, steps: Steps) -> None:
+        """Raise unless the steps are like those before, and images stacked as was said."""
+        if steps.rewards.shape[1] != len(self.starts):
+            raise ShapeMismatch(f"steps of {steps.rewards.shape[1]} environments; there were {len(self.starts)} before")
+        if self.frame_stack > 1 and steps.obs.shape[2:3] != (self.frame_stack,):
+            raise ShapeMismatch(
+                f"obs is {list(steps.obs.shape)}; of {self.frame_stack} stacked frames expected "
+                f"[T, N, {self.frame_stack}, ...]"
+            )
+        for name, new in (("frames", steps.obs), ("actions", steps.actions)):
+            before = self.history[name].dtype if self.history else new.dtype
+            if new.dtype != before:
+                word = "obs" if name == "frames" else name
+                raise ShapeMismatch(f"{word} is of {new.dtype} and was of {before} before; both must match")
 
     def _remember(self, steps: Steps) -> None:
         """Write the T rows into the history, growing it first if an episode in play would be overwritten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,10 @@ from optimist.core.memory import GoodEpisodeMemory, GoodRows
 from optimist.core.policy import Policy
 from optimist.core.reference import make_reference
 from optimist.core.retention import make_retention
+from optimist.core.shapes import require_same_shape
 from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
 from optimist.core.threshold import Thresholds
+from optimist.errors import ConfigError, NonFiniteLoss
 
 SMALL = 1e-6
 """Least standard deviation of fresh advantages that cloned ones are measured in."""
@@ -45,6 +48,13 @@ class OptimisticRegularizer:
         device: torch.device | str = "cpu",
     ) -> None:
         """`device`: where random numbers are drawn; the learner's, so that no draw waits for it."""
+        if not (0.0 <= gamma <= 1.0 and 0.0 <= gae_lambda <= 1.0 and frame_stack >= 1):
+            raise ConfigError(
+                "gamma and gae_lambda must lie between 0 and 1, and frame_stack be 1 or more, "
+                f"got {gamma}, {gae_lambda} and {frame_stack}"
+            )
+        if not config.enabled:
+            config = replace(config, bc_coef=0.0, shaping_scale=0.0, augment_share=0.0, bc_phase_interval=0)
         self.config, self.gamma, self.gae_lambda = config, gamma, gae_lambda
         self.generator = torch.Generator(device).manual_seed(seed)
         self.builder = EpisodeBuilder(
@@ -81,6 +91,8 @@ class OptimisticRegularizer:
         self.memory.expire(self.updates)
         self.admitted, self._logged, before = 0, {}, self.finished
         for finished in self.builder.add(steps):
+            if not math.isfinite(finished.total_reward):
+                raise NonFiniteLoss(f"an episode has a return of {finished.total_reward}: a reward is nan or infinite")
             self.finished += 1
             threshold = self.thresholds.add(finished.total_reward, finished.group)
             if is_good(finished.total_reward, threshold, self.config):
@@ -195,9 +207,11 @@ class OptimisticRegularizer:
     def _cloning(self, policy: Policy, good: GoodRows) -> tuple[Tensor, dict[str, Tensor | float]]:
         """L_BC with the config's weights, filter and priorities; and what there is to log about it."""
         logp, weights = policy.log_prob(good.obs, good.actions), None
+        require_same_shape(returns=good.returns, log_prob=logp)
         if self.config.bc_weights == "advantage" or self.config.bc_filter or self.config.sampling == "prioritized":
             with torch.no_grad():
                 values = policy.value(good.obs).detach()
+            require_same_shape(returns=good.returns, value=values)
             self.memory.set_priorities(good.rows, good.returns - values)
             if self.config.bc_weights == "advantage":
                 weights = advantage_weights(good.returns, values, self._full_weight_at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -93,11 +94,12 @@ def check_spaces(env_id: str, observation: spaces.Space[Any], action: spaces.Spa
     match observation:
         case spaces.Discrete(start=0):
             pass
-        case spaces.Box(shape=shape) if len(shape) in (1, 3):
+        case spaces.Box(shape=shape) if math.prod(shape) > 0:
             pass
         case _:
             raise ConfigError(
-                f"{env_id} observes {observation}; expected Discrete from 0, a Box [n], or an image Box of 3 dimensions"
+                f"{env_id} observes {observation}; expected Discrete from 0 or a Box: a wrapper, such as Gymnasium's "
+                "FlattenObservation, can make it one"
             )
     match action:
         case spaces.Discrete(start=0):

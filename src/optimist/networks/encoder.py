@@ -46,7 +46,7 @@ class Flattened(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """[B, …] → [B, D]."""
-        return obs.float().flatten(1)
+        return obs.float().reshape(len(obs), -1)
 
 
 def make_encoder(

@@ -29,7 +29,8 @@ def make_nature_cnn(
     """32 × 8×8/4, 64 × 4×4/2, 64 × 3×3/1, linear; ReLU after each; orthogonal with gain √2, or as PyTorch has it."""
     if len(shape) != 3 or min(shape[1:]) < SMALLEST:
         raise ConfigError(
-            f"nature_cnn sees images [channels, height, width] of at least {SMALLEST} × {SMALLEST}, got {list(shape)}"
+            f"nature_cnn sees images [channels, height, width] of at least {SMALLEST} × {SMALLEST}, "
+            f"got {list(shape)}; a wrapper can put channels first"
         )
 
     def begun(layer: Layer) -> Layer:

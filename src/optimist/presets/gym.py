@@ -1,4 +1,4 @@
-"""Any Gymnasium environment by its id: settings known to solve the classic ones, a robust default for the rest."""
+"""A Gymnasium environment by its id: settings known to solve the classic ones, a robust default for the rest."""
 
 from __future__ import annotations
 
@@ -83,19 +83,19 @@ ACPER_ELSEWHERE = Setting(
 
 @preset("gym/ppo")
 def ppo(env: EnvId = "CartPole-v1") -> RunConfig:
-    """PPO on any Gymnasium environment."""
+    """PPO on a Gymnasium environment."""
     return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), NO_OPR)
 
 
 @preset("gym/opr")
 def opr(env: EnvId = "CartPole-v1") -> RunConfig:
-    """PPO with OPR, our default, on any Gymnasium environment."""
+    """PPO with OPR, our default, on a Gymnasium environment."""
     return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), OPRConfig())
 
 
 @preset("gym/opr-paper")
 def opr_paper(env: EnvId = "CartPole-v1") -> RunConfig:
-    """PPO with OPR as the paper has it, on any Gymnasium environment; memory of 50,000 transitions."""
+    """PPO with OPR as the paper has it, on a Gymnasium environment; memory of 50,000 transitions."""
     # 100 transitions, the Atari table's number, are less than one good CartPole episode: our default size instead.
     sizes = OPRConfig()
     literal = replace(
@@ -108,43 +108,43 @@ def opr_paper(env: EnvId = "CartPole-v1") -> RunConfig:
 
 @preset("gym/a2c")
 def a2c(env: EnvId = "CartPole-v1") -> RunConfig:
-    """A2C on any Gymnasium environment."""
+    """A2C on a Gymnasium environment."""
     return _config(env, A2C_ELSEWHERE, NO_OPR)
 
 
 @preset("gym/a2c-opr")
 def a2c_opr(env: EnvId = "CartPole-v1") -> RunConfig:
-    """A2C with OPR, our default, on any Gymnasium environment."""
+    """A2C with OPR, our default, on a Gymnasium environment."""
     return _config(env, A2C_ELSEWHERE, OPRConfig())
 
 
 @preset("gym/ppo-sil")
 def ppo_sil(env: EnvId = "CartPole-v1") -> RunConfig:
-    """PPO with self-imitation on any Gymnasium environment."""
+    """PPO with self-imitation on a Gymnasium environment."""
     return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), NO_OPR, _sil("ppo"))
 
 
 @preset("gym/ppo-opr-sil")
 def ppo_opr_sil(env: EnvId = "CartPole-v1") -> RunConfig:
-    """PPO with OPR, our default, and self-imitation on any Gymnasium environment."""
+    """PPO with OPR, our default, and self-imitation on a Gymnasium environment."""
     return _config(env, PPO_SETTINGS.get(env, PPO_ELSEWHERE), OPRConfig(), _sil("ppo"))
 
 
 @preset("gym/a2c-sil")
 def a2c_sil(env: EnvId = "CartPole-v1") -> RunConfig:
-    """A2C with self-imitation on any Gymnasium environment."""
+    """A2C with self-imitation on a Gymnasium environment."""
     return _config(env, A2C_ELSEWHERE, NO_OPR, _sil("a2c"))
 
 
 @preset("gym/acper")
 def acper(env: EnvId = "CartPole-v1") -> RunConfig:
-    """Actor-critic with prioritised replay, a reconstruction, on any Gymnasium environment."""
+    """Actor-critic with prioritised replay, a reconstruction, on a Gymnasium environment."""
     return _config(env, ACPER_ELSEWHERE, NO_OPR)
 
 
 @preset("gym/acper-opr")
 def acper_opr(env: EnvId = "CartPole-v1") -> RunConfig:
-    """ACPER with OPR, our default, on any Gymnasium environment."""
+    """ACPER with OPR, our default, on a Gymnasium environment."""
     return _config(env, ACPER_ELSEWHERE, OPRConfig())
 
 

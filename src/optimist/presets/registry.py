@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from optimist.config import RunConfig
 from optimist.errors import unknown_name
+from optimist.tracking.config_io import changes, merge
 
 
 class Parameter(NamedTuple):
@@ -50,6 +51,24 @@ class Preset:
             if name not in known:
                 raise unknown_name(f"parameter of preset {self.name}", name, known)
         return replace(self.build(**parameters), preset=self.name)
+
+    def decide(self, config: RunConfig, **parameters: Any) -> RunConfig:
+        """`config` with these parameters' values where they stand: what bears their name, and what they change.
+
+        What merely follows from them, such as a number of environments that suits a horizon, is left as it is.
+        """
+        chosen = self(**parameters)
+        named: dict[str, Any] = {name: value for name, value in chosen.env.kwargs.items() if name in parameters}
+        place = {"id": chosen.env.id} if chosen.env.id in parameters.values() else {}
+        changed = _only(changes(self(), chosen), list(parameters.values()))
+        return merge(merge(config, changed), {"env": {"kwargs": named, **place}})
+
+
+def _only(settings: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
+    """The settings that have one of the values, nested as they are."""
+    tables = {name: _only(item, values) for name, item in settings.items() if isinstance(item, dict)}
+    single = {name: item for name, item in settings.items() if not isinstance(item, dict) and item in values}
+    return single | {name: table for name, table in tables.items() if table}
 
 
 _PRESETS: dict[str, Preset] = {}

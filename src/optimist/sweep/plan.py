@@ -14,7 +14,7 @@ from optimist.config import RunConfig
 from optimist.errors import ConfigError, unknown_name
 from optimist.presets import Preset, get_preset
 from optimist.sweep.statistic import check_statistic
-from optimist.tracking.config_io import merge, read_toml
+from optimist.tracking.config_io import differences, merge, read_toml
 
 GROUP_KEYS = ("presets", "flags", "settings", "variants", "seeds", "cpus", "runs_per_gpu")
 KEYS = (*GROUP_KEYS, "groups", "statistic", "retries", "keep_checkpoints")
@@ -138,7 +138,13 @@ def make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str,
     for name, value in flags.items():
         if name in kinds and type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
             raise ConfigError(f"flags.{name} of {preset.name} must be {kinds[name].__name__}, got {value!r}")
-    return replace(merge(preset(**flags), settings), seed=seed)
+    config = merge(preset(**flags), settings)
+    overridden = differences(preset.decide(config, **flags), config)
+    if overridden:
+        raise ConfigError(
+            f"settings contradict flags of {preset.name} ({', '.join(overridden)}); set each in one place"
+        )
+    return replace(config, seed=seed)
 
 
 def env_label(config: RunConfig, flags: Mapping[str, Any]) -> str:

@@ -40,6 +40,11 @@ def differences(before: Any, after: Any) -> list[str]:
     return [f"{name} {old.get(name, '(none)')} → {new.get(name, '(none)')}" for name in names]
 
 
+def changes(before: Any, after: Any) -> dict[str, Any]:
+    """What has to be merged into `before` to make it `after`, as nested plain values."""
+    return _changes(to_dict(before), to_dict(after))
+
+
 def to_toml(config: Any) -> str:
     """The config as TOML, every field; None is written as the word "none"."""
     import tomli_w
@@ -157,6 +162,12 @@ def _fields(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
             yield from _fields(value, f"{path}{name}.")
         else:
             yield f"{path}{name}", value
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {name: value for name, value in new.items() if name not in old or old[name] != value}
+    both = {name for name, value in changed.items() if isinstance(value, dict) and isinstance(old.get(name), dict)}
+    return {name: _changes(old[name], value) if name in both else value for name, value in changed.items()}
 
 
 def _plain(value: Any, path: str) -> Any:

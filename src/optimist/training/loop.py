@@ -155,9 +155,17 @@ class Trainer:
 
     def load_state_dict(self, state: Any) -> None:
         """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
-        self._compare_config(from_toml(RunConfig, state["config"]) if "config" in state else self.config)
+        changed = self._compare_config(from_toml(RunConfig, state["config"]) if "config" in state else self.config)
         self.update = state["update"]
-        self.algorithm.load_state_dict(state["algorithm"])
+        try:
+            self.algorithm.load_state_dict(state["algorithm"])
+        except (RuntimeError, KeyError, ValueError, IndexError) as error:
+            if not changed:
+                raise
+            raise ConfigError(
+                f"cannot go on: config.toml was changed ({', '.join(changed)}), and what was learnt does not fit it; "
+                "undo that, or train a new run"
+            ) from error
         self.scores.load_state_dict(state["scores"])
         self.evaluations.load_state_dict(state["evaluation"])
         if self.saves_envs:
@@ -166,8 +174,8 @@ class Trainer:
             self.collector.restart(self._restart_seed())
         self.collector.load_state_dict(state["collector"])
 
-    def _compare_config(self, before: RunConfig) -> None:
-        """Says what was changed in config.toml since the checkpoint; raises where steps done would be miscounted."""
+    def _compare_config(self, before: RunConfig) -> list[str]:
+        """What was changed in config.toml since the checkpoint; raises where steps done would be miscounted."""
         if before.batch_size != self.config.batch_size:
             raise ConfigError(
                 f"cannot go on: config.toml was changed, an update had {before.batch_size:,} steps "
@@ -176,6 +184,7 @@ class Trainer:
         changed = differences(before, self.config)
         if changed:
             self.notes.append(f"config.toml was changed since the checkpoint: {', '.join(changed)}")
+        return changed
 
     def _make_collector(self) -> Collector | LaggedCollector:
         if self.config.policy_lag:
