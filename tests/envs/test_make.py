@@ -250,7 +250,7 @@ def test_supported_spaces_pass(observation: Any, action: Any) -> None:
     ("observation", "action", "message"),
     [
         (spaces.Box(0.0, 1.0, (3, 0)), TWO, "observes Box"),
-        (spaces.MultiBinary(3), TWO, "a wrapper, such as Gymnasium's FlattenObservation, can make it one"),
+        (spaces.Tuple([TWO]), TWO, r"observes Tuple.*FlattenObservation, can make it one"),
         (spaces.Discrete(3, start=1), TWO, "observes Discrete"),
         (spaces.Dict(a=TWO), TWO, "observes Dict"),
         (spaces.MultiBinary(3), TWO, "observes MultiBinary"),
