@@ -29,6 +29,13 @@ def test_a_plan_is_the_product_of_presets_flags_variants_and_seeds():
     assert run.env == "CAGE2Cardiff-v0 red=Meander horizon=30"
 
 
+def test_an_environment_is_named_once():
+    (run,) = tiny_plan(presets=["gym/ppo"], flags={"env": "CartPole-v1"}, seeds=1).runs
+    assert run.env == "CartPole-v1"
+    (run,) = tiny_plan(presets=["deepsea/ppo"], flags={"size": 5}, seeds=1).runs
+    assert run.env == "DeepSea-v0 size=5"
+
+
 def test_all_methods_do_a_seed_before_any_does_the_next():
     seeds = [run.config.seed for run in tiny_plan(seeds=3).runs]
     assert seeds == sorted(seeds)

@@ -148,8 +148,8 @@ def make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str,
 
 
 def env_label(config: RunConfig, flags: Mapping[str, Any]) -> str:
-    """The environment as tables name it: its id and the flags that chose it."""
-    chosen = " ".join(f"{name}={value}" for name, value in flags.items())
+    """The environment as tables name it: its id, and what flags chose beyond that."""
+    chosen = " ".join(f"{name}={value}" for name, value in flags.items() if value != config.env.id)
     return f"{config.env.id.removeprefix('optimist/')} {chosen}".strip()
 
 
