@@ -47,21 +47,29 @@ def test_a_file_goes_over_the_preset_and_flags_go_over_the_file(tmp_path):
     assert config.env.kwargs == {"size": 5}
 
 
+KEYDOOR = ("optimist/KeyDoorTreasure-v0", {"height": 4, "apple": False})
+
+
 @pytest.mark.parametrize(
     ("preset", "document", "given", "expected"),
     [
-        ("deepsea/opr", "[env.kwargs]\nsize = 5", ("--size", "8"), {"size": 8}),
-        ("deepsea/opr", "[env.kwargs]\nsize = 5", ("--size=10",), {"size": 10}),  # the default, but asked for
-        ("deepsea/opr", "[env.kwargs]\nsize = 5", (), {"size": 5}),
-        ("gym/opr", '[env]\nid = "Acrobot-v1"', ("--env", "CartPole-v1"), "CartPole-v1"),
-        ("gym/opr", '[env]\nid = "Acrobot-v1"', (), "Acrobot-v1"),
-        ("keydoor/opr", "[env.kwargs]\napple = true", ("--no-apple",), False),
+        ("deepsea/opr", "[env.kwargs]\nsize = 5", ("--size", "8"), ("optimist/DeepSea-v0", {"size": 8})),
+        (
+            "deepsea/opr",
+            "[env.kwargs]\nsize = 5",
+            ("--size=10",),
+            ("optimist/DeepSea-v0", {"size": 10}),
+        ),  # the default, but asked for
+        ("deepsea/opr", "[env.kwargs]\nsize = 5", (), ("optimist/DeepSea-v0", {"size": 5})),
+        ("gym/opr", '[env]\nid = "Acrobot-v1"', ("--env", "CartPole-v1"), ("CartPole-v1", {})),
+        ("gym/opr", '[env]\nid = "Acrobot-v1"', (), ("Acrobot-v1", {})),
+        ("keydoor/opr", "[env.kwargs]\napple = true", ("--no-apple", "--height", "4"), KEYDOOR),
     ],
 )
 def test_the_presets_own_flags_go_over_the_file_too(preset, document, given, expected, tmp_path):
     (tmp_path / "mine.toml").write_text(document + "\n")
     env = config_of(preset, "--config", str(tmp_path / "mine.toml"), *given).env
-    assert expected in (env.kwargs, env.id, env.kwargs.get("apple"))
+    assert (env.id, env.kwargs) == expected
 
 
 def test_what_follows_from_a_presets_flag_is_the_files_if_it_says_so(tmp_path):

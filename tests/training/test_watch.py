@@ -103,7 +103,8 @@ def test_on_the_command_line(deepsea, capsys):
     assert main(["watch", str(deepsea), "--episode", "1"]) == 0
     assert " in the memory at step 256: return " in capsys.readouterr().out
     for arguments, message in (
-        (["--out", "x.gif"], "cannot be drawn"),
+        (["--out", "x.gif"], "cannot be drawn, its environment has no pictures"),
+        (["--out", "x.gif", "--episode", "1"], "cannot be drawn, the steps that its memory keeps have no pictures"),
         (["--out", "x.avi"], "a film is written as .gif or .mp4, got x.avi"),
         (["--steps", "0"], "--steps must be at least 1"),
     ):

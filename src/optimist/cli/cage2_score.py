@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Any:
-    """The options; a run or an agent behind --json is none of its business."""
+    """The options; a run or an agent behind --json is one of those to score, not its file."""
     parser = Parser(prog="optimist cage2 score", description=DESCRIPTION)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run folder(s), or the name of a shipped agent")
     parser.add_argument("--rules", choices=["final", "competition", "both"], help="default: those it was trained under")
