@@ -87,6 +87,15 @@ def test_of_several_devices_the_one_asked_for_becomes_the_current_one(monkeypatc
         prepare_torch(RunConfig(device="cuda:2"))
 
 
+def test_determinism_is_the_configs_whatever_it_was_before():
+    try:
+        for wanted in (True, True, False, False, True):
+            prepare_torch(RunConfig(deterministic=wanted))
+            assert torch.are_deterministic_algorithms_enabled() is wanted
+    finally:
+        prepare_torch(RunConfig(deterministic=False))
+
+
 def test_threads_are_the_configs():
     before = torch.get_num_threads()
     try:

@@ -124,7 +124,8 @@ def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> 
 def prepare_torch(config: RunConfig) -> None:
     """Threads, determinism and a device that exists."""
     torch.set_num_threads(config.threads)
-    torch.use_deterministic_algorithms(config.deterministic)
+    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # to say so takes torch a second
+        torch.use_deterministic_algorithms(config.deterministic)
     torch.set_float32_matmul_precision(config.matmul_precision)
     torch.backends.cudnn.benchmark = not config.deterministic  # choose the fastest convolutions for the shapes at hand
     try:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from optimist.config import RunConfig
 from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
+from optimist.cuda.wake import waking
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
 from optimist.errors import ConfigError, NonFiniteLoss
 from optimist.networks.policy import PolicyNetwork
@@ -71,7 +72,9 @@ class Trainer:
     def __init__(self, config: RunConfig, run: RunDir) -> None:
         prepare_torch(config)
         self.config, self.run_dir = config, run
-        self.envs = make_envs(config.env, seed=config.seed)
+        forks = config.env.vectorization == "async"  # processes that must not be born with half of a CUDA context
+        with nullcontext() if forks else waking(torch.device(config.device)):
+            self.envs = make_envs(config.env, seed=config.seed)
         self.saves_envs = can_save_state(self.envs)
         self.policy = make_policy(config, self.envs)
         self.algorithm = make_algorithm(config, self.policy, make_anchor(config))
