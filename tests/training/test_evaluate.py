@@ -1,5 +1,7 @@
+import dataclasses
 import math
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from optimist.config import EnvConfig, NetworkConfig
 from optimist.envs.make import make_envs
 from optimist.envs.scripted import scripted_success
+from optimist.errors import OptimistError
 from optimist.networks.actor_critic import make_actor_critic
 from optimist.training.evaluate import play, summarize, summarize_policy
 
@@ -95,3 +98,29 @@ def test_a_return_that_is_a_mean_over_horizons_is_called_so():
         "mean return, each the mean of those at 30, 100 steps, of 1 fresh episodes (greedy actions), final policy"
     )
     assert "mean raw return of 1" in summarize_policy(played, EnvConfig(), greedy=True)["statistic"]
+
+
+class Endless(gymnasium.Env):
+    """One state, for ever."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 0, 1.0, False, False, {}
+
+
+def test_an_episode_without_an_end_is_an_error_and_with_a_limit_it_is_played(monkeypatch):
+    monkeypatch.setattr("optimist.training.evaluate.MOST_STEPS", 500)
+    monkeypatch.setitem(gymnasium.registry, "Endless-v0", gymnasium.envs.registration.EnvSpec("Endless-v0", Endless))
+    endless = EnvConfig(id="Endless-v0")
+    policy = make_actor_critic(Endless.observation_space, Endless.action_space, NetworkConfig())
+    with pytest.raises(OptimistError, match=r"Endless-v0 has not ended after 500 steps.*max_episode_steps"):
+        play(policy, endless, 3, greedy=False, seed=0, task_seed=0)
+    limited = dataclasses.replace(endless, kwargs={"max_episode_steps": 500})
+    played = play(policy, limited, 3, greedy=False, seed=0, task_seed=0)
+    assert [episode["length"] for episode in played] == [500, 500, 500]

@@ -13,6 +13,7 @@ import torch
 
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
+from optimist.errors import OptimistError
 from optimist.networks.policy import PolicyNetwork
 from optimist.report.means import mean_interval
 from optimist.rollout.stepper import VectorStepper
@@ -20,6 +21,8 @@ from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
 
 MOST_ENVS = 16
+MOST_STEPS = 200_000
+"""Steps after which an episode is taken for one that never ends; a whole game of Atari has 27,000."""
 
 
 def play(
@@ -51,6 +54,11 @@ def play(
             obs = moved.obs
             returns += moved.rewards
             lengths += 1 if moved.valid is None else moved.valid
+            if lengths.max() > MOST_STEPS:
+                raise OptimistError(
+                    f"an episode of {config.id} has not ended after {MOST_STEPS:,} steps, and an evaluation plays "
+                    "whole ones: give it a limit (env.kwargs.max_episode_steps), or train with --final-episodes 0"
+                )
             goals = moved.final_infos.get("goal")
             for n in np.flatnonzero(moved.ended):
                 goal = None if goals is None else bool(goals[n])
