@@ -27,7 +27,7 @@ def test_an_exported_run_gives_the_same_logits_and_actions(runs, name, tmp_path)
     (file,) = export_onnx(runs[name], tmp_path / "onnx")
     agent = load(runs[name])
     obs = np.random.default_rng(0).integers(0, 2, (200, *agent.observation_space.shape)).astype(np.float32)
-    found = outputs_of(str(file), obs)
+    found = outputs_of(str(file), obs[:, : getattr(agent.policy.actor, "visible", None)])
     with torch.no_grad():
         logits = agent.policy.actor(agent.policy.features(torch.from_numpy(obs))).numpy()
     assert np.allclose(found["logits"], logits, rtol=1e-5, atol=1e-5)
@@ -61,6 +61,20 @@ def test_every_kind_of_network_has_a_graph(observations, actions, name):
         expected = policy.actor(policy.features(torch.from_numpy(obs))).numpy()
     assert np.allclose(found[name], expected, rtol=1e-4, atol=1e-5)
     assert ("action" in found) == isinstance(actions, gym.spaces.Discrete)
+
+
+@pytest.mark.parametrize("settings", [{"action_mask": True}, {"normalize_observations": True}])
+def test_what_only_the_critic_sees_is_no_input(settings):
+    torch.manual_seed(0)
+    observations, actions = gym.spaces.Box(0, 1, (9,), np.float32), gym.spaces.Discrete(3)
+    policy = make_actor_critic(observations, actions, NetworkConfig(privileged=4, **settings))
+    obs = np.random.default_rng(0).integers(0, 2, (6, 9)).astype(np.float32)
+    if "normalize_observations" in settings:
+        policy.encoder.observe(torch.from_numpy(obs))
+    found = outputs_of(make_model(policy, observations.shape).SerializeToString(), obs[:, :5])
+    with torch.no_grad():
+        expected = policy.actor(policy.features(torch.from_numpy(obs))).numpy()
+    assert np.allclose(found["logits"], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_without_onnx_the_extra_is_named(runs, tmp_path, monkeypatch):

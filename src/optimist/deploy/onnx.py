@@ -38,11 +38,14 @@ def export_onnx(run: str, folder: Path) -> list[Path]:
 
 
 def make_model(policy: ActorCritic, observation_shape: tuple[int, ...]) -> Any:
-    """The policy as an ONNX model; any number of rows."""
+    """The policy as an ONNX model; any number of rows, of observations without what only the critic sees."""
     from onnx import TensorProto, helper, numpy_helper
 
+    visible = policy.actor.visible if isinstance(policy.actor, PartialActor) and policy.trunk is None else None
+    if visible is not None:
+        observation_shape = (visible,)
     graph = Graph()
-    params = graph.policy(policy)
+    params = graph.policy(policy, visible)
     kind = TensorProto.INT64 if isinstance(policy.encoder, OneHot) else TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info("obs", kind, ["N", *observation_shape])]
     name = graph.add("Identity", [params], {}, "mean" if isinstance(policy.head, DiagonalGaussian) else "logits")
@@ -79,15 +82,15 @@ class Graph:
         self.constants[name] = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         return name
 
-    def policy(self, policy: ActorCritic) -> str:
-        """obs → encoder → trunk → actor."""
+    def policy(self, policy: ActorCritic, visible: int | None = None) -> str:
+        """obs → encoder → trunk → actor; of a vector's entries only the first `visible` come in."""
         value = "obs"
         if isinstance(policy.encoder, OneHot):
             value = self.add("Gather", [self.constant(policy.encoder.rows), value], {"axis": 0})
         elif isinstance(policy.encoder, Image):
             value = self.add("Div", [value, self.constant(np.float32(255.0))], {})
         elif isinstance(policy.encoder, NormalizedVector):
-            value = self.normalized(policy.encoder, value)
+            value = self.normalized(policy.encoder, value, visible)
         elif isinstance(policy.encoder, Flattened):
             value = self.add("Flatten", [value], {"axis": 1})
         elif not isinstance(policy.encoder, Vector):
@@ -96,10 +99,10 @@ class Graph:
             value = self.module(policy.trunk, value)
         return self.module(policy.actor, value)
 
-    def normalized(self, encoder: NormalizedVector, value: str) -> str:
-        """Less the mean, over the spread, clipped."""
-        value = self.add("Sub", [value, self.constant(encoder.mean.float())], {})
-        value = self.add("Mul", [value, self.constant(encoder.scale)], {})
+    def normalized(self, encoder: NormalizedVector, value: str, visible: int | None) -> str:
+        """Less the mean, over the spread, clipped: of the first `visible` entries, or of all."""
+        value = self.add("Sub", [value, self.constant(encoder.mean[..., :visible].float())], {})
+        value = self.add("Mul", [value, self.constant(encoder.scale[..., :visible])], {})
         return self.add("Clip", [value, self.constant(np.float32(-BOUND)), self.constant(np.float32(BOUND))], {})
 
     def module(self, module: nn.Module, value: str) -> str:
