@@ -5,8 +5,9 @@
 
 Whoever is not done after so many seconds saves and stops; the same command goes on with them, and leaves finished runs
 alone. timeline.jsonl has step and score every few seconds, segments.jsonl one line for each time a run was at work:
-command, seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, and every so
-many lines of its metrics, those with an evaluation, and the last. Exit status 1 if a run failed.
+command, seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, every so
+many lines of its metrics, those with an evaluation, and the last; returns.jsonl beside them has a line for every
+update, with the returns of the policy and of the memory. Exit status 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ from typing import Any
 LOOK = 2.0
 """Seconds between two looks at the runs."""
 SHOWN = {"step": "step", "rollout/raw_return": "raw_return", "rollout/episodes": "episodes"}
+RETURNS = SHOWN | {
+    "opr/admitted": "admitted",
+    "opr/memory_episodes": "memory_episodes",
+    "opr/memory_return": "memory_return",
+}
+"""What is kept of every update."""
 TAIL = 16_384
 """Bytes that hold the last line of metrics."""
 
@@ -73,6 +80,7 @@ class Side:
         words = ["train", preset, "--out", str(run), "--save-when-stopped", *flags]
         if run.exists():
             words = ["resume", str(run)]
+            print(f"{run} goes on as it began: its config.toml holds, not --flags", file=sys.stderr)
         command = ["optimist", *words, "--quiet"]
         process = subprocess.Popen([sys.executable, "-m", *command])
         return cls(run, process, shlex.join(command), time.monotonic())
@@ -138,6 +146,11 @@ def shown(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[metric] for metric, name in SHOWN.items() if metric in line}
 
 
+def returns_of(line: dict[str, Any]) -> dict[str, float]:
+    """The part of a line of metrics that is kept of every update, to three digits behind the point."""
+    return {name: round(line[metric], 3) for metric, name in RETURNS.items() if line.get(metric) is not None}
+
+
 def last_line(file: Path) -> dict[str, Any] | None:
     """The last whole line of a file that is being written."""
     if not file.exists():
@@ -162,6 +175,8 @@ def keep(out: Path, names: list[str], kept: Path, every: int) -> None:
             if number % every == 0 or number == len(lines) - 1 or '"evaluation/mean_return"' in line
         ]
         (kept / name / "metrics.jsonl").write_text("".join(line + "\n" for line in wanted))
+        returns = [returns_of(json.loads(line)) for line in lines]
+        (kept / name / "returns.jsonl").write_text("".join(json.dumps(row) + "\n" for row in returns))
     for file in ("timeline.jsonl", "segments.jsonl"):
         if (out / file).exists():
             (kept / file).write_text((out / file).read_text())

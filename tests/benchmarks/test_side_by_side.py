@@ -47,6 +47,10 @@ def test_a_run_that_the_clock_stops_is_gone_on_with_and_then_left_alone(tmp_path
     whole = read_metrics(tmp_path / "out" / "smoke" / "metrics.jsonl")
     assert [line["step"] for line in whole] == list(range(32, 6401, 32))
     assert [line["step"] for line in kept] == [*range(32, 6401, 128), 6400]
+    returns = [json.loads(line) for line in (tmp_path / "kept" / "smoke" / "returns.jsonl").read_text().splitlines()]
+    assert [(line["step"], line["memory_episodes"]) for line in returns] == [
+        (line["step"], line["opr/memory_episodes"]) for line in whole
+    ]
     timeline = [json.loads(line) for line in (tmp_path / "kept" / "timeline.jsonl").read_text().splitlines()]
     assert timeline[-1]["step"] == 6400
     assert (tmp_path / "kept" / "smoke" / "summary.json").exists()
