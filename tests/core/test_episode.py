@@ -311,9 +311,13 @@ def test_steps_unlike_those_before_are_refused():
     list(builder.add(make_steps(zeros, zeros)))
     with pytest.raises(ShapeMismatch, match="steps of 4 environments; there were 3 before"):
         list(builder.add(make_steps(torch.zeros(2, 4), torch.zeros(2, 4))))
-    with pytest.raises(ShapeMismatch, match=r"obs is of torch\.float32 and was of torch\.int64 before"):
+    with pytest.raises(
+        ShapeMismatch, match=r"obs is \[\] of torch\.float32 a step and was \[\] of torch\.int64 before"
+    ):
         list(builder.add(make_steps(zeros, zeros, obs=zeros)))
-    with pytest.raises(ShapeMismatch, match=r"actions is of torch\.float32 and was of torch\.int64 before"):
+    with pytest.raises(
+        ShapeMismatch, match=r"actions is \[\] of torch\.float32 a step and was \[\] of torch\.int64 before"
+    ):
         list(builder.add(make_steps(zeros, zeros, actions=zeros)))
 
 

@@ -161,6 +161,13 @@ class OPRConfig:
         return self.shaping_scale > 0 and (self.reference != "recorded" or self.augment_share > 0)
 
 
+def require_config(config: OPRConfig | None) -> OPRConfig:
+    """The config, or the default where there is none; raise if it is something else."""
+    if config is not None and not isinstance(config, OPRConfig):
+        raise ConfigError(f"OPR's settings are an OPRConfig, got {type(config).__name__}: OPRConfig(bc_coef=0.1)")
+    return config or OPRConfig()
+
+
 def _require(holds: bool, name: str, expected: str, value: object) -> None:
     if not holds:
         raise ConfigError(f"opr.{name} must be {expected}, got {value}")

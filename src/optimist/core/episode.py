@@ -14,6 +14,8 @@ from optimist.errors import ConfigError, ShapeMismatch
 
 COLUMNS = ("rewards", "logp", "dones", "raw_rewards", "episode_ends", "bootstraps", "valid", "groups")
 """Of `Steps`: one number a step."""
+NEEDED = ("obs", "actions", "rewards", "logp", "dones")
+"""Of `Steps`: what a host always hands over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +23,9 @@ class Steps:
     """T steps of N environments, as executed: what any host tells its anchor after a rollout.
 
     Two rewards, two ends: `raw_rewards` and `episode_ends` are the game's, `rewards` and `dones` the learner's
-    (clipped, one life). `bootstraps` is V of the state behind a time limit, 0 elsewhere. Ends may be numbers as well
-    as booleans, and rewards whole numbers; they are turned into what the method reads.
+    (clipped, one life). An end is marked at the last step of its episode, not at the first of the next (where CleanRL
+    has its `dones`). `bootstraps` is V of the state behind a time limit, 0 elsewhere. Ends may be numbers as well as
+    booleans, and rewards whole numbers; they are turned into what the method reads.
     """
 
     obs: Tensor  # [T, N, ...]
@@ -40,14 +43,15 @@ class Steps:
     def __post_init__(self) -> None:
         for name in ("obs", "actions", *COLUMNS):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, Tensor):
+            if not isinstance(value, Tensor) and (value is not None or name in NEEDED):
                 raise ShapeMismatch(f"{name} is a {type(value).__name__}; expected a torch tensor [T, N, ...]")
         for name in ("dones", "episode_ends", "valid"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, getattr(self, name).bool())  # a number would be read as a position
         for name in ("rewards", "raw_rewards"):
-            if getattr(self, name) is not None and not getattr(self, name).is_floating_point():
-                object.__setattr__(self, name, getattr(self, name).float())
+            if getattr(self, name) is not None:
+                value = getattr(self, name).detach()
+                object.__setattr__(self, name, value if value.is_floating_point() else value.float())
         if not 0.0 <= self.progress <= 1.0:
             raise ConfigError(f"progress is the part of the run that is done, 0 to 1, got {self.progress}")
         given = {name: getattr(self, name) for name in COLUMNS if getattr(self, name) is not None}
@@ -104,12 +108,14 @@ class EpisodeBuilder:
         self.returns = torch.zeros(0, dtype=torch.float64)  # [N] its return so far
         self.history: dict[str, Tensor] = {}  # name → [C, N, ...]
         self.openings: Tensor | None = None  # [N, stack − 1, ...] older frames of each episode's first observation
+        self.kinds: dict[str, str] = {}  # what an observation and an action are
 
     def add(self, steps: Steps) -> Iterator[Finished]:
         """The episodes that end within `steps`, in order of time; each can be built until the next is asked for."""
         num_steps, num_envs = steps.rewards.shape
-        if not self.starts:
+        if num_envs != len(self.starts) and min(self.starts, default=self.time) >= self.time:  # nothing is in play
             self.starts, self.returns = [self.time] * num_envs, torch.zeros(num_envs, dtype=torch.float64)
+            self.history, self.openings = {}, None
         self._require_same_kind(steps)
         self._remember(steps)
         raw = steps.rewards if self.learner_episodes or steps.raw_rewards is None else steps.raw_rewards
@@ -118,6 +124,8 @@ class EpisodeBuilder:
             ends = ends | steps.dones.cpu()  # lost lives; a time limit the learner ignores is an end all the same
         valid = torch.ones(ends.shape, dtype=torch.bool) if steps.valid is None else steps.valid.cpu()
         ends = ends & valid
+        if self.frame_stack > 1:
+            _require_one_stack(steps.obs, steps.dones[:-1].cpu() & ~ends[:-1] & valid[:-1] & valid[1:])
         totals = self._running_returns(torch.where(valid, raw.cpu().double(), 0.0), ends)
         groups = torch.zeros_like(ends) if steps.groups is None else steps.groups
         begin = self.time
@@ -161,6 +169,8 @@ class EpisodeBuilder:
         if self.history:
             self._resize(state["size"], state["times"], lambda rows, _: rows)
         self.openings = state["openings"]["frames"].to(device) if state["openings"] else None
+        stored = {"obs": self.history.get("frames"), "actions": self.history.get("actions")}
+        self.kinds = {name: _kind_of(column) for name, column in stored.items() if column is not None}
 
     def _running_returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
         """Return so far of the episode in play after each step, [T, N].
@@ -185,11 +195,12 @@ class EpisodeBuilder:
                 f"obs is {list(steps.obs.shape)}; of {self.frame_stack} stacked frames expected "
                 f"[T, N, {self.frame_stack}, ...]"
             )
-        for name, new in (("frames", steps.obs), ("actions", steps.actions)):
-            before = self.history[name].dtype if self.history else new.dtype
-            if new.dtype != before:
-                word = "obs" if name == "frames" else name
-                raise ShapeMismatch(f"{word} is of {new.dtype} and was of {before} before; both must match")
+        newest = steps.obs[:, :, -1] if self.frame_stack > 1 else steps.obs
+        kinds = {"obs": _kind_of(newest), "actions": _kind_of(steps.actions)}
+        for name, before in self.kinds.items():
+            if kinds[name] != before:
+                raise ShapeMismatch(f"{name} is {kinds[name]} a step and was {before} before; both must match")
+        self.kinds = kinds
 
     def _remember(self, steps: Steps) -> None:
         """Write the T rows into the history, growing it first if an episode in play would be overwritten."""
@@ -267,3 +278,21 @@ class EpisodeBuilder:
 def _dead_steps(valid: Tensor) -> int:
     """Steps before the first valid one of a stream."""
     return int(valid.cummax(0).values.logical_not().sum())
+
+
+def _kind_of(column: Tensor) -> str:
+    """What one step of a column [T, N, ...] is."""
+    return f"{list(column.shape[2:])} of {column.dtype}"
+
+
+def _require_one_stack(obs: Tensor, lost: Tensor) -> None:
+    """Raise if a life lost within an episode, at `lost` [T − 1, N], begins the stack of images anew.
+
+    They are stored as single frames and stacked again across the loss, so what is drawn would not be what was seen.
+    """
+    times, streams = lost.nonzero(as_tuple=True)
+    if not obs[times + 1, streams, :-1].equal(obs[times, streams, 1:]):
+        raise ConfigError(
+            "images are stacked anew where a life is lost within a game, which single frames cannot tell: set "
+            "frame_stack = 1 (whole stacks are stored), or stack below what ends a life"
+        )

@@ -12,6 +12,7 @@ from torch import Tensor
 from optimist.core.advantages import discounted_returns
 from optimist.core.episode import Episode
 from optimist.core.retention import FirstInFirstOut, Retention, Stored
+from optimist.errors import ConfigError, NonFiniteLoss
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ class GoodEpisodeMemory:
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device | str = "cpu") -> None:
-        """Take over the episodes of `state_dict`."""
+        """Take over the episodes of `state_dict`; raise before anything is changed if they do not fit."""
+        self._require_room_for([length for *_, length in state["episodes"]], len(state["pools"].get("frames", ())))
         for stored in list(self.episodes):
             self._evict(stored)
         for name, pool in state["pools"].items():
@@ -173,6 +175,16 @@ class GoodEpisodeMemory:
             frames = state["pools"]["frames"][frame : frame + num_frames].to(device)
             self._place(Stored(total_reward, group, born, clipped, *self._take(length, frames.device)), steps, frames)
             row, frame = row + length, frame + num_frames
+
+    def _require_room_for(self, lengths: list[int], num_frames: int) -> None:
+        if sum(lengths) > self.capacity_transitions or len(lengths) > self.capacity_episodes:
+            raise ConfigError(
+                f"{sum(lengths):,} transitions of {len(lengths):,} episodes were stored, and there is room for "
+                f"{self.capacity_transitions:,} of {self.capacity_episodes:,}: raise capacity_transitions or "
+                "capacity_episodes"
+            )
+        if num_frames != sum(lengths) + (self.frame_stack - 1) * len(lengths):
+            raise ConfigError(f"what was stored has another frame_stack than {self.frame_stack}")
 
     def _leaving_for(self, length: int, newcomer: Episode) -> list[Stored] | None:
         """The episodes that make room, or None if the newcomer ranks below one of them."""
@@ -188,6 +200,8 @@ class GoodEpisodeMemory:
 
     def _store(self, episode: Episode, length: int, update: int) -> None:
         returns = discounted_returns(episode.rewards, episode.dones.bool(), episode.bootstraps, self.gamma)
+        if not returns.isfinite().all():
+            raise NonFiniteLoss("a step of a good episode has a reward or a bootstrap that is nan or infinite")
         steps = {name: getattr(episode, name) for name in ("actions", "rewards", "logp", "dones", "bootstraps")}
         steps["returns"] = returns
         steps["priorities"] = torch.full_like(returns, self._largest_priority())

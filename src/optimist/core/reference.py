@@ -89,6 +89,8 @@ class Cloned:
 
     def load_state_dict(self, state: dict[str, Any], policy: Policy) -> None:
         """Take over network, optimiser and clock."""
+        if "updates" not in state:
+            raise ConfigError("what was stored has no cloned reference: keep the reading of π_good it was made with")
         self.updates = state["updates"]
         if "network" in state:
             self._start_from(policy)
@@ -156,4 +158,8 @@ def _copy_buffers(policy: Policy, network: nn.Module) -> None:
 def _copy_of(policy: Policy) -> nn.Module:
     if not isinstance(policy, nn.Module):
         raise ConfigError("reference 'cloned' and 'snapshot' copy the policy, which must be a torch.nn.Module")
-    return copy.deepcopy(policy).requires_grad_(True)
+    try:
+        return copy.deepcopy(policy).requires_grad_(True)
+    except RuntimeError as error:
+        reason = str(error).partition(".")[0]
+        raise ConfigError(f"reference 'cloned' and 'snapshot' need a policy that can be copied: {reason}") from error

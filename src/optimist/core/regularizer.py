@@ -14,7 +14,7 @@ from optimist.core.anchor import OptimizerStep
 from optimist.core.augmentation import GoodJoiner, replayed_batch
 from optimist.core.batch import Batch
 from optimist.core.cloning import advantage_weights, bc_loss
-from optimist.core.config import OPRConfig
+from optimist.core.config import OPRConfig, require_config
 from optimist.core.episode import EpisodeBuilder, Steps
 from optimist.core.luck import beyond_luck
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
@@ -26,6 +26,8 @@ from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
 from optimist.core.threshold import Thresholds
 from optimist.errors import ConfigError, NonFiniteLoss
 
+PARTS = ("clocks", "thresholds", "memory", "builder", "reference", "generator")
+"""Of the state."""
 SMALL = 1e-6
 """Least standard deviation of fresh advantages that cloned ones are measured in."""
 
@@ -48,6 +50,7 @@ class OptimisticRegularizer:
         device: torch.device | str = "cpu",
     ) -> None:
         """`device`: where random numbers are drawn; the learner's, so that no draw waits for it."""
+        config = require_config(config)
         if not (0.0 <= gamma <= 1.0 and 0.0 <= gae_lambda <= 1.0 and frame_stack >= 1):
             raise ConfigError(
                 "gamma and gae_lambda must lie between 0 and 1, and frame_stack be 1 or more, "
@@ -185,11 +188,13 @@ class OptimisticRegularizer:
 
     def load_state_dict(self, state: dict[str, Any], policy: Policy, device: torch.device | str | None = None) -> None:
         """Take over the state of `state_dict`, on the policy's device unless another is named."""
+        if missing := [part for part in PARTS if part not in state]:
+            raise ConfigError(f"this is no state of OptimisticRegularizer: it lacks {', '.join(missing)}")
         if device is None:
             device = next(policy.parameters()).device if isinstance(policy, torch.nn.Module) else "cpu"
+        self.memory.load_state_dict(state["memory"], device)  # first: it may not fit
         self.updates, self.finished, self.steps, self.last_phase = state["clocks"]
         self.thresholds.load_state_dict(state["thresholds"])
-        self.memory.load_state_dict(state["memory"], device)
         self.builder.load_state_dict(state["builder"], device)
         self.reference.load_state_dict(state["reference"], policy)
         self.generator.set_state(state["generator"])
