@@ -349,6 +349,16 @@ def test_switched_off_is_the_config_as_it_was():
     assert with_opr(settings(), OPRConfig(enabled=False)).learner_class is PPOTorchLearner
 
 
+def test_a_config_is_left_as_it_was_and_opr_can_be_switched_off_again():
+    base = settings("CartPole-v1")
+    joined = with_opr(base, OPRConfig(bc_weights="uniform"))
+    assert (base.learner_class, joined.learner_class) == (PPOTorchLearner, OPRLearner)
+    off = with_opr(joined, OPRConfig(enabled=False))
+    plain, with_it, without = (weights(trained(config, 2)[0]) for config in (base, joined, off))
+    assert without.equal(plain)
+    assert not with_it.equal(plain)
+
+
 class Named(Walk):
     observation_space = gym.spaces.Dict({"time": Walk.observation_space})
 
@@ -364,11 +374,12 @@ class Two(Walk):
         (lambda: settings(), OPRConfig(bc_schedule="linear"), "needs the length of the run"),
         (lambda: settings().learners(num_learners=2), OPRConfig(), "needs one learner, got num_learners = 2"),
         (lambda: settings().multi_agent(policies={"a", "b"}), OPRConfig(), "needs one agent"),
+        (lambda: settings(), {"bc_coef": 0.1}, "settings are an OPRConfig, got dict"),
         (lambda: DQNConfig(), OPRConfig(), "needs a PPOConfig on RLlib's new API stack, not DQNConfig"),
         (
             lambda: PPOConfig().api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False),
             OPRConfig(),
-            "new API stack",
+            "new API stack, not PPOConfig on the old one",
         ),
     ],
 )

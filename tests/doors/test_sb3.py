@@ -177,7 +177,7 @@ def test_stacked_frames_are_stored_once_and_come_back_as_they_were():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda: DQN("MlpPolicy", "CartPole-v1"), "needs a model that learns on-policy .PPO, A2C., not DQN"),
+        (lambda: DQN("MlpPolicy", "CartPole-v1"), "needs PPO, A2C or what is derived from them, not DQN"),
         (lambda: PPO("MultiInputPolicy", Seen()), "observations that are arrays"),
     ],
 )

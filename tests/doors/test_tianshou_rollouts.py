@@ -78,6 +78,18 @@ def test_lost_lives_before_the_first_game_ends_ask_for_a_word():
     assert train(told_now, lives, rollout=12).opr.finished == 4 + 2
 
 
+def test_a_time_limit_above_the_recorder_is_refused():
+    def limited():
+        recorder = gym.wrappers.RecordEpisodeStatistics(Game())
+        return gym.wrappers.TimeLimit(recorder, 4)
+
+    with pytest.raises(ConfigError, match=r"a time limit above RecordEpisodeStatistics.*put the limit below"):
+        train(make(OPRPPO, Game(), games_recorded=True), [limited], rollout=12)
+    below = gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(Game(), 4))
+    algorithm = train(make(OPRPPO, Game(), opr=EVERYTHING), [lambda: below], rollout=12)
+    assert [episode.length for episode in remembered(algorithm)] == [4, 4, 4]
+
+
 def test_without_a_recorder_rewards_and_ends_are_the_learners(monkeypatch):
     told = observed(monkeypatch)
     train(make(OPRPPO, Game()), [lambda: OneLifeAnEpisode(Game())], rollout=12)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from optimist.adapters.chunks import Chunk, EpisodesInPlay
 from optimist.core.batch import Batch
-from optimist.core.config import OPRConfig
+from optimist.core.config import OPRConfig, require_config
 from optimist.core.episode import Steps
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError, missing_extra
@@ -49,18 +49,19 @@ def with_opr(
     frame_stack: int = 1,
     total_steps: int | None = None,
 ) -> PPOConfig:
-    """The config, with `OPRLearner` as its learner.
+    """A copy of the config, with `OPRLearner` as its learner; without OPR where `opr` is not enabled.
 
     `frame_stack`: frames an image observation [H, W, frames] is stacked of, which are then stored once. `total_steps`:
     environment steps of the whole run, for a λ_BC that falls.
     """
     if not isinstance(config, PPOConfig) or not config.enable_rl_module_and_learner:
-        raise ConfigError(f"with_opr needs a PPOConfig on RLlib's new API stack, not {type(config).__name__}")
-    opr = opr or OPRConfig()
-    if not opr.enabled:
-        return config
+        old = " on the old one" if isinstance(config, PPOConfig) else ""
+        raise ConfigError(f"with_opr needs a PPOConfig on RLlib's new API stack, not {type(config).__name__}{old}")
+    opr, config = require_config(opr), config.copy(copy_frozen=False)
     learner = config.learner_class
     if not issubclass(learner, OPRLearner):
+        if not opr.enabled:
+            return config
         if learner is not PPOTorchLearner:
             raise ConfigError(f"derive {learner.__name__} from OPRLearner instead of PPOTorchLearner to have both")
         learner = OPRLearner

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from optimist.core.batch import Batch
-from optimist.core.config import OPRConfig
+from optimist.core.config import OPRConfig, require_config
 from optimist.core.episode import Steps
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError, missing_extra
@@ -75,7 +75,7 @@ class OPRA2C(A2C):
         `RecordEpisodeStatistics` says where games end and what they were worth; None: the first end tells.
         """
         super().__init__(**settings)
-        config = opr or OPRConfig()
+        config = require_config(opr)
         if config.augment_share > 0:
             raise ConfigError("Tianshou's minibatches have no place for replayed rows: set augment_share = 0")
         if type(self.policy).forward is not ProbabilisticActorPolicy.forward:
@@ -197,6 +197,10 @@ class OPRA2C(A2C):
                     "set games_recorded = True"
                 )
             return batch.rew.astype(np.float64), batch.done
+        if (batch.truncated & ~batch.terminated & ~ends).any():
+            raise ConfigError(
+                "a time limit above RecordEpisodeStatistics ends episodes that it does not see end: put the limit below"
+            )
         return np.nan_to_num(totals), ends
 
     def _require_plain(self, batch: Any, buffer: ReplayBuffer, indices: NDArray[Any]) -> None:
