@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import gymnasium as gym
 import numpy as np
+import pytest
+import ray
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -117,3 +119,11 @@ def sampled(config, times=1):
     """Chunks of episodes as an environment runner hands them over."""
     runner = SingleAgentEnvRunner(config=config)
     return [runner.sample() for _ in range(times)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    """One Ray session for a file of tests."""
+    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
