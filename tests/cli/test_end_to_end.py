@@ -142,7 +142,32 @@ def test_a_config_changed_since_the_checkpoint_is_told(unfinished, capsys):
     told = capsys.readouterr()
     changes = "total_steps 4096 → 8192, algorithm.epochs 4 → 2"
     assert f"config.toml was changed since the checkpoint: {changes}" in " ".join(told.err.split())
-    assert json.loads(told.out.splitlines()[-1])["steps"] == 8192
+    summary = json.loads(told.out.splitlines()[-1])
+    assert summary["steps"] == 8192
+    assert summary["changes"] == [f"at step 4,096: {change}" for change in changes.split(", ")]
+    assert main(["report", str(unfinished), "--out", str(unfinished.parent / "report")]) == 0
+    assert "its config was changed on the way (at step 4,096: total_steps 4096 → 8192; at step 4,096: algorithm" in (
+        unfinished.parent / "report" / "report.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_another_seed_is_another_run(unfinished, capsys):
+    edit(unfinished, "\nseed = 0\n", "\nseed = 77\n")
+    capsys.readouterr()
+    assert main(["resume", str(unfinished)]) == 2
+    assert "cannot go on: the run has seed 0, and config.toml says 77" in capsys.readouterr().err
+
+
+def test_a_finished_run_asked_for_more_steps_says_how_to_get_them(unfinished, capsys):
+    assert main(["resume", str(unfinished)]) == 0
+    edit(unfinished, "\ntotal_steps = 4096\n", "\ntotal_steps = 6144\n")
+    assert main(["resume", str(unfinished), "--json"]) == 0
+    told = capsys.readouterr()
+    assert "total_steps was raised since: without summary.json it would go on" in told.err
+    assert json.loads(told.out.splitlines()[-1])["steps"] == 4096
+    (unfinished / "summary.json").unlink()
+    assert main(["resume", str(unfinished), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["steps"] == 6144
 
 
 def test_a_config_with_which_steps_would_be_miscounted_is_refused(unfinished, capsys):

@@ -165,9 +165,11 @@ def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):
     row |= {"flags": {"size": 9}, "variant": "strong", "settings": {"opr": {"bc_coef": 1.0}}, "steps": 999}
     row |= {"value": 0.5, "statistic": "mean raw return of the last 100 training episodes (sampled actions)"}
     missing = {**row, "folder": "runs/elsewhere", "seed": 1}
-    lines = [row, missing, {**missing, "state": "failed"}, {"a": 1}, 3]
+    lines = [row, missing, {**missing, "state": "failed", "error": "it fell"}, {"a": 1}, 3]
     (tmp_path / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run,), problems = read_rows(tmp_path / "runs.jsonl", "sweep")
     assert (run.env, run.method, run.scores["last-100"].value) == ("DeepSea-9", "PPO+OPR · bc_coef=1.0", 0.5)
-    assert [problem.what.split(" rows")[0] for problem in problems] == ["1 of 5", "2 of 5"]
+    fallen, *others = problems
+    assert fallen == ("sweep: x/seed-0", "failed (it fell); in no table")
+    assert [problem.what.split(" rows")[0] for problem in others] == ["1 of 5", "1 of 5"]
     assert folder.exists()

@@ -147,7 +147,8 @@ def test_a_stopped_driver_leaves_no_process_behind_and_the_next_goes_on(calm, tm
     assert results(out) == results(calm)
 
 
-def test_a_run_that_fails_for_good_gives_exit_code_1_and_stands_in_the_table(tmp_path, capfd):
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_run_that_fails_for_good_gives_exit_code_1_and_stands_in_the_table(quiet, tmp_path, capfd):
     out = tmp_path / "out"
     file = tiny_file(tmp_path, more="retries = 0\n")
     broken = out / "runs" / "deepsea-opr_size-5" / "seed-1"
@@ -155,9 +156,8 @@ def test_a_run_that_fails_for_good_gives_exit_code_1_and_stands_in_the_table(tmp
     broken.mkdir(parents=True)
     (out / "plan.json").write_text('{"format": 1, "statistic": "auto", "runs": []}')
     (broken / "config.toml").write_text("half a")
-    assert main(["sweep", str(file), "-o", str(out)]) == 1
-    told = capfd.readouterr()
-    assert "failed: deepsea-opr_size-5/seed-1: " in told.out
+    assert main(["sweep", str(file), "-o", str(out), *quiet]) == 1
+    assert "failed: deepsea-opr_size-5/seed-1: " in capfd.readouterr().err
     assert "config.toml is not valid TOML" in (out / "table.md").read_text()
     assert "1 of 2" in (out / "table.md").read_text()
     (broken / "config.toml").unlink()

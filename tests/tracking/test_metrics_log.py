@@ -56,10 +56,14 @@ def test_a_half_written_last_line_is_not_read_and_is_cut_when_opened(tmp_path):
     assert path.read_bytes() == b'{"step": 1}\n{"step": 2}\n'
 
 
-def test_a_log_shorter_than_the_checkpoint_recorded_is_refused(log):
+@pytest.mark.parametrize("offset", [99, 11, 13])
+def test_a_log_that_is_not_what_the_checkpoint_recorded_is_refused_and_left_alone(log, offset):
     log.append(1, {})
-    with pytest.raises(RunFolderError, match="12 whole bytes but the checkpoint was saved after 99"):
-        log.truncate(99)
+    log.append(2, {})
+    before = log.path.read_bytes()
+    with pytest.raises(RunFolderError, match=f"was changed: it has 24 bytes, and the checkpoint .* after {offset};"):
+        log.truncate(offset)
+    assert log.path.read_bytes() == before
 
 
 def test_a_full_disk_is_one_line(log, monkeypatch):

@@ -110,7 +110,7 @@ def test_a_run_killed_during_its_final_evaluation_ends_as_if_never_stopped(tmp_p
     config = dataclasses.replace(DEEPSEA, final_episodes=10)
     whole = train(config, tmp_path / "whole", progress=False)
 
-    def killed(self):
+    def killed(self, interrupted):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.envs.make import make_envs
 from optimist.tracking.run_dir import RunDir
+from optimist.training.evaluate import play
 from optimist.training.loop import Trainer, resume, train
 
 RUN = RunConfig(
@@ -48,6 +49,28 @@ def test_a_signal_that_ends_the_environments_too_is_told_from_their_failure(sign
     with pytest.raises(SystemExit if signalled else EOFError):
         train(RUN, tmp_path / "run")
     assert ("stopped at step 0; nothing is saved yet" in capsys.readouterr().err) == signalled
+
+
+@pytest.mark.parametrize(("number", "ends_by"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize("within", [True, False])
+def test_a_final_evaluation_stops_at_once_and_is_played_by_resume(
+    number, ends_by, within, tmp_path, monkeypatch, capsys
+):
+    config = replace(RUN, final_episodes=40)
+    expected = train(config, tmp_path / "calm", progress=False)
+
+    def signalled(*given, **more):
+        os.kill(os.getpid(), number)
+        if within:
+            return play(*given, **more)
+        raise AssertionError("goes on")
+
+    monkeypatch.setattr("optimist.training.loop.play", signalled)
+    with pytest.raises(ends_by):
+        train(config, tmp_path / "run")
+    assert "stopped at step 512; " in capsys.readouterr().err
+    monkeypatch.undo()
+    assert resume(tmp_path / "run", progress=False)["final_evaluation"] == expected["final_evaluation"]
 
 
 def test_environments_that_are_gone_can_be_closed(tmp_path):

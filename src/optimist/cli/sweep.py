@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def _parser() -> Parser:
     parser.add_argument("--ray", metavar="auto|ADDRESS", help="do the runs on a Ray cluster; DIR is on a shared path")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and do nothing")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
-    parser.add_argument("--quiet", action="store_true", help="no progress display")
+    parser.add_argument("--quiet", action="store_true", help="no progress display; failed runs are named")
     return parser
 
 
@@ -81,9 +82,9 @@ def _show(lines: list[dict[str, Any]], out: Path, options: Any) -> int:
         Console().print(table)
         for statistic in dict.fromkeys(row.statistic for row in found if row.statistic):
             print(f"mean of: {statistic}")
-        for line in failed:
-            print(f"failed: {line['run']}: {line['error'] or 'not finished'}")
         print(f"The table and the runs are in {out}")
+    for line in failed:
+        print(f"failed: {line['run']}: {line['error'] or 'not finished'}", file=sys.stderr)
     if options.json:
         print_result({"out": str(out), "runs": len(lines), "failed": [line["run"] for line in failed]}, as_json=True)
     return 1 if failed else 0

@@ -142,7 +142,8 @@ def a2c_sil(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -
 def acper(game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
     """Actor-critic with prioritised replay, a reconstruction: 16 environments × 20 steps, 4 replayed steps to one."""
     # ACER keeps 50,000 steps an environment; here 50,000 in all, stacked frames of 28 kB each: 1.4 GB.
-    return _config(_sil_env(game, sticky), ACPERConfig(replay_capacity=50_000, rmsprop_form="tensorflow"), NO_OPR, long)
+    learner = ACPERConfig(replay_capacity=50_000, rmsprop_form="tensorflow", value_coef=A2C.value_coef)
+    return _config(_sil_env(game, sticky), learner, NO_OPR, long)
 
 
 @preset("atari/fast-ppo")

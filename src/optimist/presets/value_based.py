@@ -72,7 +72,7 @@ NATURE = DQNConfig(
     save_replay=False,
     learning_starts=50_000,
     epsilon_final=0.1,
-    epsilon_steps=1_000_000,
+    epsilon_steps=1_000_000,  # the paper says frames; its code counts steps
     evaluation_epsilon=0.05,
     learning_rate=2.5e-4,
     optimizer="rmsprop",
@@ -113,9 +113,12 @@ ATARI_LOG_EVERY = 256  # updates: 8,192 steps
 
 
 def _in_large_minibatches(learner: Learner) -> Learner:
-    """Ours, for 64 games: steps are replayed as often, in a quarter of the gradient steps, at a rate to match (√4)."""
+    """Ours, for 64 games: steps are replayed as often, in a quarter of the gradient steps, at four times the rate.
+
+    Four, not √4: nearly all gradients are smaller than Adam's ε here, so that its steps are proportional to them.
+    """
     return replace(
-        learner, rollout_steps=4, gradient_steps=16, minibatch_size=128, learning_rate=2.0 * learner.learning_rate
+        learner, rollout_steps=4, gradient_steps=16, minibatch_size=128, learning_rate=4.0 * learner.learning_rate
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Run], list[Problem]]:
 
 def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
     """The runs of a results file; rows of a form nobody knows are counted."""
-    runs, bad, unknown = [], 0, 0
+    runs, bad, unknown, failed = [], 0, 0, list[Problem]()
     try:
         lines = path.read_bytes().decode(errors="replace").splitlines()
     except OSError as error:
@@ -56,6 +56,10 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
             row = json.loads(line)
             if "folder" in row and (path.parent / row["folder"] / CONFIG).exists():
                 continue  # a sweep's row; its run folder says more
+            if "run" in row and row.get("state", "finished") != "finished":
+                reason = row.get("error") or "not finished"
+                failed.append(Problem(f"{name}: {row['run']}", f"{row['state']} ({reason}); in no table"))
+                continue
             run = _from_row(row, f"{name}:{number}")
         except (ValueError, TypeError, KeyError, AttributeError, OptimistError):
             bad += 1
@@ -64,7 +68,7 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
             unknown += 1
         else:
             runs.append(run)
-    problems = [Problem(name, f"{bad} of {len(lines)} rows are damaged and left out")] if bad else []
+    problems = [*failed, *([Problem(name, f"{bad} of {len(lines)} rows are damaged and left out")] if bad else [])]
     if unknown:
         problems.append(Problem(name, f"{unknown} of {len(lines)} rows have a form the report does not read; left out"))
     return runs, problems
@@ -73,7 +77,7 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
 def _from_row(row: Mapping[str, Any], name: str) -> Run | None:
     """A row of conversion.py, cage2_claim.py, classic.py or a sweep, or a run's summary; None if it is none."""
     if "run" in row and "state" in row:
-        return _from_sweep(row, name) if row["state"] == "finished" else None
+        return _from_sweep(row, name)
     if "preset" in row and "env" in row:
         config = {
             "preset": row["preset"],

@@ -89,6 +89,8 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
         problems.append(Problem(name, f"not finished ({share}); in no table, curves only where nothing else is there"))
     elif not curves and (path / METRICS).exists():
         problems.append(Problem(name, f"{METRICS} holds nothing; no curves"))
+    if summary and summary.get("changes"):
+        problems.append(Problem(name, f"its config was changed on the way ({'; '.join(map(str, summary['changes']))})"))
     sticky = _number((config.get("env", {}).get("kwargs") or {}).get("sticky"))
     budget = int(_number((summary or {}).get("steps")) or budget)  # whole updates: a little less than was asked for
     run = Run(

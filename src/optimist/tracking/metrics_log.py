@@ -44,9 +44,12 @@ class MetricsLog:
 
     def truncate(self, offset: int) -> None:
         """Cuts the log back to what it was when a checkpoint recorded `offset`."""
-        size = self.path.stat().st_size
-        if size < offset:
-            raise RunFolderError(f"{self.path} has {size} whole bytes but the checkpoint was saved after {offset}")
+        content = self.path.read_bytes()
+        if len(content) < offset or (offset and content[offset - 1 : offset] != b"\n"):
+            raise RunFolderError(
+                f"{self.path} was changed: it has {len(content):,} bytes, and the checkpoint was saved at the end of a "
+                f"line after {offset:,}; put it back as it was, or train a new run"
+            )
         with disk_errors(self.path):
             self._file.truncate(offset)
             self._file.seek(offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import weakref
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -150,7 +151,8 @@ def _serve(connection: Connection, config: RunConfig) -> None:
             answer: float | str = _mean_return(config, policy, seed)
         except Exception as error:  # told to the training, which stops
             answer = f"{type(error).__name__}: {error}"
-        connection.send(answer)
+        with suppress(BrokenPipeError):  # the training was killed meanwhile; the next `recv` ends this process
+            connection.send(answer)
 
 
 def _mean_return(config: RunConfig, policy: PolicyNetwork, seed: int) -> float:

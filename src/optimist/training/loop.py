@@ -51,7 +51,9 @@ def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
         summary = run.read_summary()
         if summary is not None:
             if progress:
-                print("optimist: this run is finished; its summary:", file=sys.stderr)
+                more = run.config.total_updates * run.config.batch_size > summary.get("steps", 0)
+                rest = " (total_steps was raised since: without summary.json it would go on)" if more else ""
+                print(f"optimist: this run is finished{rest}; its summary:", file=sys.stderr)
             return summary
         trainer = Trainer(run.config, run)
         state = run.load_checkpoint()
@@ -86,6 +88,7 @@ class Trainer:
         self.leaving = False  # a signal came: begin nothing more
         self.resumed_at: int | None = None
         self.notes: list[str] = []  # what should be known before the first step
+        self.changes: list[str] = []  # of config.toml, on the way
         self.collector.restart(derive_seed(config.seed, "envs"))
 
     @property
@@ -124,7 +127,10 @@ class Trainer:
                     self._leave(interrupted.signal, display)
             if config.final_episodes:
                 display.message(f"final evaluation: {config.final_episodes} fresh episodes")
-            summary = self._finish()
+            try:
+                summary = self._finish(interrupted)
+            except _Stopped as stopped:
+                self._leave(stopped.number, display, saving=False)
         summary["time/seconds"] = time.perf_counter() - started
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
         self.run_dir.write_summary(summary)
@@ -148,6 +154,7 @@ class Trainer:
         """Everything the rest of the run depends on."""
         return {
             "config": to_toml(self.config),
+            "changes": self.changes,
             "update": self.update,
             "algorithm": self.algorithm.state_dict(),
             "collector": self.collector.state_dict(),
@@ -160,6 +167,7 @@ class Trainer:
         """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
         changed = self._compare_config(from_toml(RunConfig, state["config"]) if "config" in state else self.config)
         self.update = state["update"]
+        self.changes = [*state.get("changes", []), *(f"at step {self.step:,}: {change}" for change in changed)]
         try:
             self.algorithm.load_state_dict(state["algorithm"])
         except (RuntimeError, KeyError, ValueError, IndexError) as error:
@@ -183,6 +191,11 @@ class Trainer:
             raise ConfigError(
                 f"cannot go on: config.toml was changed, an update had {before.batch_size:,} steps "
                 f"(env.num_envs × algorithm.rollout_steps) and would have {self.config.batch_size:,}; train a new run"
+            )
+        if before.seed != self.config.seed:
+            raise ConfigError(
+                f"cannot go on: the run has seed {before.seed}, and config.toml says {self.config.seed}; undo that, or "
+                "train a new run"
             )
         changed = differences(before, self.config)
         if changed:
@@ -282,7 +295,7 @@ class Trainer:
         display.message(f"stopped at step {self.step:,}; {rest}")
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self, interrupted: _Interrupt) -> dict[str, Any]:
         """The last policy and the summary."""
         config = self.config
         self._save()
@@ -297,18 +310,20 @@ class Trainer:
             "steps": self.step,
             "updates": self.update,
             "run": str(self.run_dir.path),
+            **({"changes": self.changes} if self.changes else {}),
         }
-        return about | self.scores.summary() | self._final_evaluation()
+        return about | self.scores.summary() | self._final_evaluation(interrupted)
 
-    def _final_evaluation(self) -> dict[str, Any]:
+    def _final_evaluation(self, interrupted: _Interrupt) -> dict[str, Any]:
         """Fresh episodes of the last policy, as many as the config asks for."""
         config = self.config
         if not config.final_episodes:
             return {}
         seed = derive_seed(config.seed, "final")
-        played = play(
-            self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
-        )  # fmt: skip
+        with interrupted.at_once():  # nothing is lost: the checkpoint is written, and a resumed run plays it again
+            played = play(
+                self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
+            )
         return {"final_evaluation": summarize_policy(played, config.env, greedy=False)}
 
 
@@ -321,9 +336,29 @@ def _idle_shaping(opr: OPRConfig) -> list[str]:
     return [f"OPR: no reward is shaped: {why}"]
 
 
+class _Stopped(Exception):
+    """A signal came while nothing could be lost."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 @dataclass
 class _Interrupt:
     signal: int | None = None
+    raises: bool = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Here a signal stops what is being done, instead of waiting for its end."""
+        if self.signal is not None:
+            raise _Stopped(self.signal)
+        self.raises = True
+        try:
+            yield
+        finally:
+            self.raises = False
 
 
 @contextmanager
@@ -339,6 +374,9 @@ def _interrupts() -> Iterator[_Interrupt]:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         interrupt.signal = number
+        if interrupt.raises:
+            interrupt.raises = False
+            raise _Stopped(number)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
