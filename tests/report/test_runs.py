@@ -159,6 +159,14 @@ def test_what_a_run_page_shows_is_documented():
     assert undocumented(shown) == []
 
 
+def test_a_run_that_lost_its_config_is_named(tmp_path):
+    write_run(tmp_path / "whole", "deepsea/opr", seed=0)
+    (write_run(tmp_path / "lost", "deepsea/opr", seed=1) / "config.toml").unlink()
+    (run,), problems = collect([tmp_path])
+    assert run.seed == 0
+    assert problems == [(f"{tmp_path.name}/lost", "a summary.json without a config.toml; left out")]
+
+
 def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):
     folder = write_run(tmp_path / "runs" / "x" / "seed-0", "deepsea/opr", seed=0)
     row = {"run": "x/seed-0", "folder": "runs/x/seed-0", "state": "finished", "preset": "deepsea/opr", "seed": 0}

@@ -13,7 +13,7 @@ from optimist.errors import OptimistError, RunFolderError
 from optimist.presets import get_preset
 from optimist.report import identify
 from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
-from optimist.report.runs import CONFIG, RETURN, Curve, Problem, Run, make_curve, read_run, scores_of
+from optimist.report.runs import CONFIG, RETURN, SUMMARY, Curve, Problem, Run, make_curve, read_run, scores_of
 from optimist.report.scores import Score, Statistic, same
 from optimist.tracking.config_io import merge, to_dict
 
@@ -33,7 +33,9 @@ def collect(folders: Sequence[Path]) -> tuple[list[Run], list[Problem]]:
             if path.resolve() in seen:
                 continue
             seen.add(path.resolve())
-            if path.name == CONFIG:
+            if path.name == SUMMARY:
+                found = [Problem(_shown(path.parent, folder), f"a {SUMMARY} without a {CONFIG}; left out")]
+            elif path.name == CONFIG:
                 run, found = read_run(path.parent, _shown(path.parent, folder))
                 runs += [run] if run is not None else []
             else:
@@ -155,13 +157,14 @@ def _played(run: Run, row: Mapping[str, Any], name: str) -> dict[Statistic, Scor
 
 
 def _files(folder: Path) -> list[Path]:
-    """config.toml of run folders and results files below, in the order of names; links to folders are not followed."""
+    """config.toml of run folders, a summary where that is missing, and results files; no links to folders."""
     if folder.is_file():
         return [folder] if folder.name == ROWS else []
     found = []
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in NOT_ENTERED)
-        found += [Path(root) / name for name in (CONFIG, ROWS) if name in files]
+        marks = (CONFIG if CONFIG in files else SUMMARY, ROWS)
+        found += [Path(root) / name for name in marks if name in files]
     return found
 
 
