@@ -9,7 +9,6 @@ from optimist.cuda import wake
 from optimist.cuda.wake import waking
 
 CUDA = torch.device("cuda")
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def test_without_a_gpu_there_is_only_the_block():
@@ -60,7 +59,7 @@ def test_waking_comes_to_its_end(monkeypatch):
     assert waited == [torch.device("cpu")]
 
 
-@needs_gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_is_awake_and_no_number_has_been_drawn():
     torch.cuda.manual_seed(3)
     before = torch.cuda.get_rng_state()

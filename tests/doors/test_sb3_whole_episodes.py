@@ -61,7 +61,7 @@ def test_a_rollout_left_in_the_middle_leaves_no_part_of_an_episode(monitored, er
         assert error
     assert len(stored(callback)) == 4
     model.learn(64, callback=callback, reset_num_timesteps=False)
-    assert len(stored(callback)) == 4 + 8  # 64 steps of each: the rest of one game, then these
+    assert len(stored(callback)) == 4 + 8  # 32 steps of each: the rest of one game, then four
     assert {tuple(states) for states in stored(callback)} == {(0, 1, 2, 3, 4, 5)}
 
 
@@ -76,6 +76,14 @@ def test_environments_that_others_played_with_are_noticed(wrap):
     assert len(stored(callback)) > before
     whole = {tuple(states) for states in stored(callback)}
     assert whole == {(0, 1, 2, 3, 4, 5)}
+
+
+@pytest.mark.parametrize("monitored", [True, False])
+def test_a_model_that_learnt_alone_before_is_joined_in_the_middle_of_a_game(monitored):
+    callback, model = OPRCallback(ALL), make(games(monitored=monitored))
+    model.learn(32)  # ends four steps into a game
+    model.learn(32, callback=callback, reset_num_timesteps=False)
+    assert stored(callback) == [[0, 1, 2, 3, 4, 5]] * 2 * 2  # of 16 steps of each two are the rest of that game
 
 
 def test_untouched_environments_go_on_where_they_were():

@@ -38,7 +38,7 @@ class OPRCallback(BaseCallback):
 
     opr: OptimisticRegularizer
     owner: Any = None  # the model whose episodes it holds
-    clock: tuple[Any, ...] = ()  # of the monitors when training ended
+    clock: tuple[Any, ...] | None = None  # of the monitors when training ended; None: this one has not seen any
 
     def __init__(
         self, config: OPRConfig | None = None, *, frame_stack: int = 1, seed: int = 0, verbose: int = 0

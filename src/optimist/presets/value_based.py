@@ -115,7 +115,7 @@ ATARI_LOG_EVERY = 256  # updates: 8,192 steps
 def _in_large_minibatches(learner: Learner) -> Learner:
     """Ours, for 64 games: steps are replayed as often, in a quarter of the gradient steps, at four times the rate.
 
-    Four, not √4: nearly all gradients are smaller than Adam's ε here, so that its steps are proportional to them.
+    Four, not √4: where gradients are smaller than Adam's ε, its steps are proportional to them.
     """
     return replace(
         learner, rollout_steps=4, gradient_steps=16, minibatch_size=128, learning_rate=4.0 * learner.learning_rate
