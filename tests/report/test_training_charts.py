@@ -22,6 +22,17 @@ def test_ppo_has_the_first_colour_whether_or_not_runs_have_ended(tmp_path):
     finished = legend(tmp_path / "finished", opr=True, ppo=True)
     assert finished["PPO, fast"] == PALETTE[0]
     assert finished["PPO+OPR, fast"] == PALETTE[1]
+    one = legend(tmp_path / "one", opr=True)
+    assert one["PPO, fast (unfinished)"] == PALETTE[0]
+    assert one["PPO+OPR, fast"] == PALETTE[1]
+    assert next(iter(one)) == "PPO, fast (unfinished)"
+
+
+def test_a_method_has_one_colour_whether_its_runs_have_ended_or_not(tmp_path):
+    write_run(tmp_path / "c", "atari/fast-ppo", game="Pong")
+    shown = legend(tmp_path)
+    assert shown["PPO, fast"] == shown["PPO, fast (unfinished)"] == PALETTE[0]
+    assert shown["PPO+OPR, fast (unfinished)"] == PALETTE[1]
 
 
 def test_the_legend_names_published_scores_that_a_panel_shows(tmp_path):

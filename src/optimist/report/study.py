@@ -15,6 +15,8 @@ from optimist.report.scores import Score, Statistic, Unlike, columns
 LONG_STEPS = 30_000_000
 """Atari runs with more steps than this stand in the table of 50M steps, all others in that of 10M."""
 POINTS = 160  # of a drawn curve
+UNFINISHED = " (unfinished)"
+"""Behind the name of a method whose runs have not come to their end."""
 
 
 @dataclass
@@ -86,11 +88,11 @@ class Study:
             if run.finished:
                 found.setdefault(labels.get(id(run), run.method), []).append(run)
             elif not any(other.finished and other.method == run.method for other in here):
-                found.setdefault(f"{run.method} (unfinished)", []).append(run)
+                found.setdefault(run.method + UNFINISHED, []).append(run)
         return {name: runs for name, runs in found.items() if runs}
 
     def keys(self, family: str) -> dict[str, Key]:
-        """A colour for every column of a family, unfinished ones included."""
+        """A colour for every method of a family, the same for its unfinished runs."""
         if family not in self._keys:
             self._keys[family] = self._make_keys(family)
         return self._keys[family]
@@ -101,8 +103,10 @@ class Study:
             for metric in ("rollout/raw_return", "policy/entropy"):
                 names |= dict.fromkeys(self.drawn(family, env, metric))
         names |= dict.fromkeys(self.labels(family).values())
-        ordered = sorted(names, key=lambda name: (name.count("·"), "unfinished" in name))
-        return method_keys(ordered)
+        methods = dict.fromkeys(name.removesuffix(UNFINISHED) for name in names)
+        keys = method_keys(sorted(methods, key=lambda name: (name.count("·"), _rank(name.partition(" · ")[0]))))
+        both = ((name, key) for method, key in keys.items() for name in (method, method + UNFINISHED))
+        return {name: key._replace(label=name) for name, key in both if name in names}
 
     def envs(self, family: str) -> list[str]:
         """The environments of a family, games by their name."""
