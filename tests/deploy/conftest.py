@@ -11,7 +11,9 @@ GAMES = 16
 SMALL = {
     "b_line": ("cage2/cardiff", {"red": "B_line"}),
     "meander": ("cage2/cardiff-opr", {"red": "Meander"}),
+    "meander_tanh": ("cage2/cardiff-opr", {"red": "Meander"}),
     "mixed": ("cage2/cardiff-opr", {"red": "mixed", "rules": "competition"}),
+    "sleepy": ("cage2/cardiff-opr", {"red": "mixed"}),
     "plain": ("cage2/ppo", {"red": "Meander"}),
     "plain_normalized": ("cage2/ppo", {"red": "Meander"}),
     "expert": ("cage2/best", {"games": GAMES}),
@@ -24,6 +26,10 @@ def small(name, **changes):
     """The preset with few games and two updates."""
     preset, parameters = SMALL[name]
     config = get_preset(preset)(**parameters)
+    if name == "meander_tanh":
+        config = replace(config, network=replace(config.network, hidden=(32, 16, 48), activation="tanh"))
+    if name == "sleepy":
+        config = replace(config, env=replace(config.env, kwargs={**config.env.kwargs, "sleep_output": True}))
     if name == "plain_normalized":
         config = replace(config, network=replace(config.network, normalize_observations=True))
     if name in ("expert_unmasked", "expert_disobedient"):  # that do not settle on one action, as they would at first

@@ -27,6 +27,8 @@ def test_each_interface_has_its_defender(runs):
         "mixed": "CardiffDefender",
         "plain": "PolicyDefender",
         "plain_normalized": "PolicyDefender",
+        "meander_tanh": "CardiffDefender",
+        "sleepy": "CardiffDefender",
         "expert": "ExpertDefender",
         "expert_unmasked": "ExpertDefender",
         "expert_disobedient": "ExpertDefender",

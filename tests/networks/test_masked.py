@@ -91,6 +91,17 @@ def test_options_that_do_not_fit_are_refused(
         make_actor_critic(space, actions, config)
 
 
+@pytest.mark.parametrize("vectorization", ["auto", "sync"])
+@pytest.mark.parametrize("privileged", [0, NUM_TRUTH - 1])
+def test_an_actor_that_would_see_the_truth_is_refused(vectorization: str, privileged: int) -> None:
+    config = RunConfig(
+        env=EnvConfig(id="optimist/CAGE2Expert-v0", num_envs=2, vectorization=vectorization),
+        network=NetworkConfig(hidden=(16,), privileged=privileged, action_mask=True),
+    )
+    with pytest.raises(ConfigError, match=f"network.privileged must be {NUM_TRUTH}, got {privileged}"):
+        make_policy(config, make_envs(config.env, seed=0))
+
+
 def test_ppo_with_opr_learns_behind_a_mask_and_never_takes_a_forbidden_action() -> None:
     config = RunConfig(
         env=EnvConfig(

@@ -42,12 +42,12 @@ def export_cyborg(names: Sequence[str], folder: Path, rules: str | None = None) 
     policies = {name: as_actor_critic(run.agent.policy, "the CybORG export") for name, run in experts.items()}
     networks = {name: layers_of(policy.actor) for name, policy in policies.items()}
     settings: dict[str, Any] = {"rules": sorted({run.rules for run in runs})}
-    settings["activation"] = runs[0].agent.config.network.activation
+    activations = {name: run.agent.config.network.activation for name, run in experts.items()}
     if runs[0].interface == CARDIFF:
-        settings |= {"opening": runs[0].opening, "experts": len(runs) > 1}
+        settings |= {"opening": runs[0].opening, "experts": len(runs) > 1, "activations": activations}
         settings["networks"] = {name: len(layers) for name, layers in networks.items()}
         return write_agent(folder, template("cardiff_agent.py"), settings, networks)
-    settings["layers"] = len(networks["policy"])
+    settings |= {"activation": activations["policy"], "layers": len(networks["policy"])}
     if runs[0].interface == PLAIN:
         return write_agent(folder, template("plain_agent.py"), settings, networks)
     settings |= {"shows_mask": runs[0].shows_mask, "obeys_mask": runs[0].obeys_mask}

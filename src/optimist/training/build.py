@@ -33,6 +33,12 @@ from optimist.training.seeding import derive_seed
 
 def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetwork:
     """The freshly initialised network, on the run's device."""
+    truth = envs.metadata.get("privileged", config.network.privileged)
+    if config.network.privileged != truth:
+        raise ConfigError(
+            f"{config.env.id} ends its observations with {truth} entries of the true state, for the critic alone: "
+            f"network.privileged must be {truth}, got {config.network.privileged}"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.seed, "network"))
         spaces = envs.single_observation_space, envs.single_action_space

@@ -253,7 +253,9 @@ def test_render_is_a_table_of_hosts(capsys: pytest.CaptureFixture[str]) -> None:
     env.reset(seed=0)
     env.step(0)
     assert env.render() is None
-    assert "DiscoverRemoteSystems User: success" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "DiscoverRemoteSystems User: success" in shown
+    assert all(host in shown for host in ("Enterprise0", "Enterprise1", "Enterprise2", "Op_Server0"))  # 80 columns
 
 
 def _play_in_child(env: CageVectorEnv, results: Any) -> None:

@@ -88,6 +88,17 @@ def test_change_of_an_exploit_or_of_the_totals_is_noticed(episode: dict[str, Any
         assert found[name].any(), name
 
 
+def test_a_return_that_is_no_number_is_noticed(episode: dict[str, Any]) -> None:
+    assert compare(parse_episode({**episode, "return": float("nan")}))["return"].all()
+
+
+def test_a_green_agent_that_scans_asleep_is_refused() -> None:
+    with gzip.open(DATA / "competition-green-random_cardiff-Meander-cardifftable.jsonl.gz", "rt") as lines:
+        record = json.loads(next(lines))
+    with pytest.raises(TraceError, match="green sleeps in this episode, but GreenPortScan is recorded"):
+        parse_episode({**record, "green": "Sleep"})
+
+
 def test_other_rules_or_another_table_disagree() -> None:
     for name, field, other in (
         ("competition-sleep-arr_heavy-B_line", "rules", "final"),
@@ -135,6 +146,20 @@ def test_step_without_a_field_is_refused(field: str, episode: dict[str, Any], tm
         (lambda e: e["steps"][0]["b"].__setitem__(2, 145), "blue action 145 outside 0..144"),
         (lambda e: e["steps"][0]["r"].__setitem__(1, "Enterprise9"), "malformed"),
         (lambda e: e["steps"][0]["r"].__setitem__(0, "Dance"), "unknown red action 'Dance'"),
+        (lambda e: e["steps"][0]["r"].__setitem__(3, "x"), "expected 0 or 1, got 'x'"),
+        (lambda e: e["steps"][0].update(g=["Dance", None]), "Dance"),
+        (
+            lambda e: e.update(green="GreenAgent") or e["steps"][0].update(g=["GreenPortScan", None]),
+            "neither Sleep nor",
+        ),
+        (lambda e: e["steps"][0].update(bs=[1]), "malformed"),
+        (lambda e: e["steps"][0].update(ot=200), "expected 0 or 1, got 200"),
+        (lambda e: e["steps"][0].update(ot=float("nan")), "expected 0 or 1, got nan"),
+        (lambda e: e["steps"][0].update(det=200), "expected 0 or 1, got 200"),
+        (lambda e: e["steps"][0].update(dec=None), "malformed"),
+        (lambda e: e["steps"][0].update(mal="9" * 13), "expected digits from 0 to 1, got '9999999999999'"),
+        (lambda e: e["steps"][0].update(lvl="/" * 13), "expected digits from 0 to 2"),
+        (lambda e: e.update(steps=e["steps"][:10]), "has 10 steps, but its horizon is"),
     ],
 )
 def test_malformed_episode_is_refused_in_one_line(
@@ -163,7 +188,9 @@ def test_damaged_files_are_refused_in_one_line(
     empty = tmp_path / "empty.jsonl.gz"
     with gzip.open(empty, "wt"):
         pass
-    for path in (torn, flipped, text, not_json, empty, tmp_path / "absent.jsonl.gz"):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in (torn, flipped, text, not_json, empty, folder, tmp_path / "absent.jsonl.gz"):
         assert main(["cage2", "verify", str(path)]) == 2
         lines = capsys.readouterr().err.splitlines()
         assert len([line for line in lines if "compiling" not in line]) == 1

@@ -40,6 +40,8 @@ DECOYS = {  # host number: its decoys as flat actions, in order; outputs 27..35
     7: [61, 35, 113, 126],
 }
 DECOY_HOSTS = list(DECOYS)
+SLEEP_OUTPUT = len(OUTPUTS) + len(DECOYS)
+"""What some networks have besides: an output that sleeps."""
 SCAN_HOSTS = [0, 1, 2, 3, 7, 8, 9, 10, 11, 12]
 OPENING = [31, 31, 27]
 ATTACKER_OF_SUM = {2: "B_line", 3: "Meander"}
@@ -101,16 +103,18 @@ class BlueAgent:
         """An output of the network; instead of a decoy whose list is used up, the next best that is no Restore."""
         if self.player not in self.networks:
             return None
-        logits = network(self.networks[self.player], inputs, self.settings["activation"])
+        logits = network(self.networks[self.player], inputs, self.settings["activations"][self.player])
         output = int(np.argmax(logits if self.greedy else logits + self.random.gumbel(size=logits.shape)))
         if self.useful(output) or output < len(OUTPUTS):
             return output
         return max((other for other in range(len(logits)) if self.useful(other)), key=lambda other: logits[other])
 
     def useful(self, output: int) -> bool:
-        """Whether an output can stand in: a decoy that is left, an Analyse or a Remove."""
+        """Whether an output can stand in: a decoy that is left, an Analyse, a Remove or sleep."""
         if output < len(OUTPUTS):
             return OUTPUTS[output] < FIRST_RESTORE
+        if output == SLEEP_OUTPUT:
+            return True
         host = DECOY_HOSTS[output - len(OUTPUTS)]
         return self.placed[host] < len(DECOYS[host])
 
@@ -121,6 +125,8 @@ class BlueAgent:
             if action >= FIRST_RESTORE:
                 self.placed[action - FIRST_RESTORE] = 0
             return action
+        if output == SLEEP_OUTPUT:
+            return SLEEP
         host = DECOY_HOSTS[output - len(OUTPUTS)]
         number = self.placed[host]
         if number == len(DECOYS[host]):

@@ -34,7 +34,7 @@ from optimist.envs.cage2.cardiff_rules import (
     step_cardiff_games,
 )
 from optimist.envs.cage2.env import CageVectorEnv, Infos, Outputs
-from optimist.envs.cage2.state import B_LINE, MEANDER, NUM_BITS, SLEEPER, from_arrays, to_arrays
+from optimist.envs.cage2.state import B_LINE, MEANDER, NUM_BITS, SLEEPER, check_arrays, from_arrays, to_arrays
 from optimist.errors import ConfigError
 
 __all__ = ["NUM_OUTPUTS", "SLEEP_OUTPUT", "CardiffVectorEnv", "fall_back", "fingerprint", "scan_memory"]
@@ -76,7 +76,7 @@ class CardiffVectorEnv(CageVectorEnv):
     ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]:
         """One step of every game; `infos["executed"]` holds the outputs that were played."""
         *results, infos = super().step(actions)
-        infos["executed"], infos["_executed"] = self._executed, self._everyone
+        infos["executed"], infos["_executed"] = self._executed, self._shown
         return *results, infos  # type: ignore[return-value]
 
     def free_decoys(self) -> NDArray[np.bool_]:
@@ -85,12 +85,15 @@ class CardiffVectorEnv(CageVectorEnv):
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return {**super().state_dict(), "opening": self.opening, "memories": to_arrays(self.memories)}
+        own = {"opening": self.opening, "num_actions": self.num_actions, "memories": to_arrays(self.memories)}
+        return {**super().state_dict(), **own}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a `state_dict`."""
-        if state["opening"] != self.opening:
-            raise ConfigError(f"the saved games have opening={state['opening']}, this environment {self.opening}")
+        for name, here in (("opening", self.opening), ("num_actions", self.num_actions)):
+            if state.get(name, here) != here:
+                raise ConfigError(f"the saved games have {name}={state[name]}, this environment {here}")
+        check_arrays(self.memories, state["memories"])
         super().load_state_dict(state)
         from_arrays(self.memories, state["memories"])
 
@@ -139,13 +142,16 @@ def fall_back(outputs: NDArray[Any], probabilities: NDArray[Any], free_decoys: N
     """The outputs [N] with those replaced whose decoy list is used up, as the Cardiff agent does in evaluation.
 
     In their place comes the most probable output that is neither a Restore nor a decoy output whose list is used up.
-    `probabilities` is [N, 36] (logits do as well), `free_decoys` [N, 9] as `CardiffVectorEnv.free_decoys` gives it.
+    `probabilities` is [N, 36], or [N, 37] with an output that sleeps (logits do as well), `free_decoys` [N, 9] as
+    `CardiffVectorEnv.free_decoys` gives it.
     """
     outputs = np.asarray(outputs, np.int64)
     decoy = outputs - FIRST_DECOY
     used_up = np.zeros(len(outputs), np.bool_)
     asks = (decoy >= 0) & (outputs < NUM_OUTPUTS)
     used_up[asks] = ~free_decoys[asks, decoy[asks]]
-    allowed = np.concatenate([np.broadcast_to(~RESTORES, (len(outputs), FIRST_DECOY)), free_decoys], axis=1)
+    allowed = np.ones(probabilities.shape, np.bool_)
+    allowed[:, :FIRST_DECOY] = ~RESTORES
+    allowed[:, FIRST_DECOY:NUM_OUTPUTS] = free_decoys
     best = np.where(allowed, probabilities, -np.inf).argmax(axis=1)
     return np.where(used_up, best, outputs)

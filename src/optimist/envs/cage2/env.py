@@ -38,12 +38,14 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
 
     A game ends by its horizon (`truncated`) and begins anew in the same step: the observation returned is the new
     game's, the last one of the old game is in `infos["final_obs"]`. `infos["red"]` names the attacker of each
-    returned observation by its index in `REDS`; `infos["final_info"]["red"]` that of the games that ended.
+    returned observation by its index in `REDS`; `infos["final_info"]["red"]` that of the games that ended. With
+    `true_state` the infos hold the truth behind each returned observation, so never that of a game's last one.
     """
 
     metadata = {  # noqa: RUF012 (as Gymnasium declares it)
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "render_modes": ["human", "ansi"],
+        "render_fps": 4,
     }
     num_actions = NUM_ACTIONS
     observation_low, observation_high, observation_width = 0, 1, NUM_BITS
@@ -82,8 +84,10 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         self._with_true_state = true_state
         self._reused = None if copy else self._new_outputs()
         self._final = np.zeros((num_envs, self.observation_width), np.int8)
-        self._red = np.zeros(num_envs, np.int64)
         self._everyone = np.ones(num_envs, np.bool_)
+        self._shown = self._everyone.copy()  # as infos have it, for reading
+        self._shown.flags.writeable = False
+        self._red = self._attackers()
         self._begun = False
 
     # -- the interface of a vector environment
@@ -100,7 +104,7 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
             if not self._begun:
                 self._compile_step(outputs)
         self._begun = True
-        self._red = self.games["red"].astype(np.int64)
+        self._red = self._attackers()
         return outputs.observations, self._infos()
 
     def step(
@@ -115,7 +119,7 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         if not ended:
             return *outputs, self._infos()
         finished = {"red": self._red, "_red": outputs.truncated}
-        self._red = self.games["red"].astype(np.int64)
+        self._red = self._attackers()
         infos = self._infos()
         infos["final_obs"] = self._final if self._reused else self._final.copy()
         infos["final_info"] = finished
@@ -148,7 +152,7 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
             )
         from_arrays(self.games, state["games"])
         self._begun = bool(state["begun"])
-        self._red = self.games["red"].astype(np.int64)
+        self._red = self._attackers()
 
     # -- what an environment with another interface replaces
 
@@ -169,12 +173,18 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         )
 
     def _infos(self) -> Infos:
-        infos: Infos = {"red": self._red, "_red": self._everyone}
+        infos: Infos = {"red": self._red, "_red": self._shown}
         if self._with_true_state:
             infos["true_state"] = true_state(self.games)
         return infos
 
     # -- helpers
+
+    def _attackers(self) -> NDArray[np.int64]:
+        """The attacker of each game; infos share it until a game ends, so nobody may write to it."""
+        attackers: NDArray[np.int64] = self.games["red"].astype(np.int64)
+        attackers.flags.writeable = False
+        return attackers
 
     def _compile_step(self, outputs: Outputs) -> None:
         """Compiles what the first step will need by playing a step of no games."""

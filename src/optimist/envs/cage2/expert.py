@@ -14,7 +14,7 @@ from optimist.envs.cage2.expert_actions import NUM_EXPERT_ACTIONS
 from optimist.envs.cage2.expert_features import NUM_ACTOR_BITS, NUM_EXPERT_BITS, NUM_FEATURES, NUM_TRUTH
 from optimist.envs.cage2.expert_kernels import reset_expert_games, step_expert_games
 from optimist.envs.cage2.expert_memory import EXPERT_MEMORY
-from optimist.envs.cage2.state import from_arrays, to_arrays
+from optimist.envs.cage2.state import check_arrays, from_arrays, to_arrays
 from optimist.errors import ConfigError
 
 __all__ = ["NUM_ACTOR_BITS", "NUM_FEATURES", "NUM_TRUTH", "ExpertVectorEnv", "score_weights"]
@@ -34,6 +34,7 @@ class ExpertVectorEnv(CageVectorEnv):
     return is the mean of its returns at each of them; (30, 50, 100) is what the challenge scores.
     """
 
+    metadata = CageVectorEnv.metadata | {"privileged": NUM_TRUTH}
     observation_width, num_actions = NUM_EXPERT_BITS, NUM_EXPERT_ACTIONS
 
     def __init__(
@@ -55,12 +56,16 @@ class ExpertVectorEnv(CageVectorEnv):
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return {**super().state_dict(), "masked": self.masked, "memories": to_arrays(self.memories)}
+        own = {"masked": self.masked, "weights": self.weights.copy(), "memories": to_arrays(self.memories)}
+        return {**super().state_dict(), **own}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a `state_dict`."""
         if state["masked"] != self.masked:
             raise ConfigError(f"the saved games have mask={state['masked']}, this environment {self.masked}")
+        if not np.array_equal(state.get("weights", self.weights), self.weights):
+            raise ConfigError("the saved games are scored at other horizons (scored_at) than this environment")
+        check_arrays(self.memories, state["memories"])
         super().load_state_dict(state)
         from_arrays(self.memories, state["memories"])
 

@@ -15,6 +15,8 @@ from optimist.envs.cage2.state import REDS, decoys_of
 
 ACCESS = ("", "user", "[bold red]privileged[/]")
 ACTIVITY = {(0, 0): "", (1, 0): "[yellow]Scan[/]", (1, 1): "[red]Exploit[/]"}
+LEAST = {"host": len("Enterprise0"), "red access": len("privileged")}
+"""Widths of columns that stay whole on a narrow terminal."""
 STATUS = {(0, 0): "", (1, 0): "Unknown", (0, 1): "User", (1, 1): "Privileged"}
 
 
@@ -36,7 +38,7 @@ def game_table(games: NDArray[np.void], index: int) -> Table:
         title += f" · {red_words(game)}"
     table = Table(title=title, caption=None if game["ot_running"] else "[bold red]OTService is down[/]")
     for name in ("host", "activity", "status", "red access", "sessions", "removable", "file", "decoys"):
-        table.add_column(name)
+        table.add_column(name, min_width=LEAST.get(name))
     decoys = decoys_of(games, index)
     bits = game["seen"]["bits"].tolist()
     for h, host in enumerate(HOSTS):

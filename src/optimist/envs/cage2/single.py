@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from optimist.envs.cage2.cardiff import CardiffVectorEnv
 from optimist.envs.cage2.env import CageVectorEnv
-from optimist.envs.cage2.expert import ExpertVectorEnv
+from optimist.envs.cage2.expert import NUM_TRUTH, ExpertVectorEnv
 from optimist.envs.cage2.settings import check_horizon
+from optimist.errors import ConfigError
 
 _NEVER = 2**31 - 1
 
@@ -19,7 +20,7 @@ _NEVER = 2**31 - 1
 class CageEnv(gymnasium.Env[NDArray[np.int8], np.int64]):
     """One game of CAGE Challenge 2: 52 observation bits, 145 actions, truncated at the horizon."""
 
-    metadata = {"render_modes": ["human", "ansi"]}  # noqa: RUF012 (as Gymnasium declares it)
+    metadata = {"render_modes": ["human", "ansi"], "render_fps": 4}  # noqa: RUF012 (as Gymnasium declares it)
     vector_class: ClassVar[type[CageVectorEnv]] = CageVectorEnv
 
     def __init__(self, *, horizon: int = 100, render_mode: str | None = None, **keywords: Any) -> None:
@@ -57,12 +58,14 @@ class CageEnv(gymnasium.Env[NDArray[np.int8], np.int64]):
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
-        return {"steps": self.steps, "games": self.games.state_dict()}
+        return {"steps": self.steps, "horizon": self.horizon, "games": self.games.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a `state_dict`."""
-        self.steps = int(state["steps"])
+        if state.get("horizon", self.horizon) != self.horizon:
+            raise ConfigError(f"the saved game has horizon={state['horizon']}, this environment {self.horizon}")
         self.games.load_state_dict(state["games"])
+        self.steps = int(state["steps"])
 
 
 class CardiffEnv(CageEnv):
@@ -74,6 +77,7 @@ class CardiffEnv(CageEnv):
 class ExpertEnv(CageEnv):
     """One game behind the expert interface: memory, mask and truth as bits, 32 actions."""
 
+    metadata = CageEnv.metadata | {"privileged": NUM_TRUTH}
     vector_class = ExpertVectorEnv
 
 

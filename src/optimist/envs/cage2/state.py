@@ -166,14 +166,20 @@ def to_arrays(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
 
 
 def from_arrays(records: NDArray[np.void], arrays: Mapping[str, Any]) -> None:
-    """Fills records from what `to_arrays` gave."""
+    """Fills records from what `to_arrays` gave, all of it or nothing."""
+    check_arrays(records, arrays)
+    for name in _names(records):
+        _plain(records[name])[...] = np.asarray(arrays[name])
+
+
+def check_arrays(records: NDArray[np.void], arrays: Mapping[str, Any]) -> None:
+    """Refuses arrays that do not fit the records."""
     if set(arrays) != set(_names(records)):
         raise ConfigError(f"the saved games have the fields {sorted(arrays)}, expected {sorted(_names(records))}")
     for name in _names(records):
         field, saved = _plain(records[name]), np.asarray(arrays[name])
         if saved.shape != field.shape:
             raise ConfigError(f"the saved games' {name} is {list(saved.shape)}, expected {list(field.shape)}")
-        field[...] = saved
 
 
 def _names(records: NDArray[np.void]) -> tuple[str, ...]:

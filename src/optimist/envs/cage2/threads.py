@@ -27,6 +27,9 @@ class GameThreads:
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None}  # a copy has threads of its own
+
     def run(self, kernel: Callable[..., int], *arguments: Any) -> int:
         """The sum of kernel(start, stop, *arguments) over all ranges."""
         here, *elsewhere = self.ranges

@@ -13,14 +13,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.cage2.actions import NUM_ACTIONS, RED_VERBS, SWEEP
-from optimist.envs.cage2.network import EXPLOITS, HOSTS, NO_EXPLOIT, NOWHERE, NUM_HOSTS, SUBNETS
+from optimist.envs.cage2.actions import NUM_ACTIONS, RED_VERBS, SWEEP, UNKNOWN
+from optimist.envs.cage2.network import DECOYS, EXPLOITS, HOSTS, NO_EXPLOIT, NOWHERE, NUM_HOSTS, SUBNETS
 from optimist.envs.cage2.state import GIVEN, NUM_BITS
 from optimist.errors import OptimistError
 
 EPISODE_FIELDS: Final = ("red", "green", "rules", "horizon", "obs0", "return", "steps")
 STEP_FIELDS: Final = ("b", "bs", "g", "r", "lvl", "nu", "np", "nr", "mal", "dec", "ot", "obs", "rew")
-DIGITS: Final = {"lvl": NUM_HOSTS, "nu": NUM_HOSTS, "np": NUM_HOSTS, "nr": NUM_HOSTS, "mal": NUM_HOSTS, "obs": NUM_BITS}
+DIGITS: Final = {
+    "lvl": (NUM_HOSTS, 2),
+    "nu": (NUM_HOSTS, 9),
+    "np": (NUM_HOSTS, 9),
+    "nr": (NUM_HOSTS, 9),
+    "mal": (NUM_HOSTS, 1),
+    "obs": (NUM_BITS, 1),
+}
+"""Field → how many digits it has, and the largest of them."""
+GREEN_SLEEP, GREEN_SCAN = "Sleep", "GreenPortScan"
 
 
 class TraceError(OptimistError):
@@ -42,10 +51,10 @@ class Trace:
     first_observation: NDArray[np.int8]  # [52]
     total: float
     blue_names: list[str]  # such as "DecoyTomcat User2"
-    blue_success: list[int | None]
-    red_actions: list[list[Any]]  # [verb, target, detail, success]
-    decoys: list[dict[str, list[str]]]
-    ot_running: list[int]
+    blue_success: NDArray[np.int64]  # [T]
+    red_actions: NDArray[np.int64]  # [T, 4]: verb, target, exploit, success
+    decoys: NDArray[np.uint64]  # [T, H] packed as the state has them
+    ot_running: NDArray[np.bool_]  # [T]
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -58,6 +67,8 @@ def read_traces(path: str | Path) -> Iterator[Trace]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):  # noqa: B007 (named in errors)
                 yield parse_episode(json.loads(line))
+    except IsADirectoryError:
+        raise TraceError(f"{path} is a folder; name the files in it (*.jsonl.gz)") from None
     except FileNotFoundError:
         raise TraceError(f"no file {path}; expected recorded episodes (*.jsonl.gz)") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -84,6 +95,8 @@ def parse_episode(record: Any) -> Trace:
     steps = record["steps"]
     if not isinstance(steps, list) or not steps:
         raise TraceError("'steps' is empty, expected at least one step")
+    if len(steps) != record["horizon"]:
+        raise TraceError(f"has {len(steps)} steps, but its horizon is {record['horizon']}")
     for t, step in enumerate(steps):
         _require(step, STEP_FIELDS, f"step {t}")
     try:
@@ -93,18 +106,18 @@ def parse_episode(record: Any) -> Trace:
             rules=record["rules"],
             table=record.get("table", "official"),
             actions=_actions(steps),
-            given=np.array([_outcomes(step) for step in steps], GIVEN),
+            given=np.array([_outcomes(step, record["green"]) for step in steps], GIVEN),
             rewards=np.array([step["rew"] for step in steps], np.float64),
-            digits={field: _digits([step[field] for step in steps], width) for field, width in DIGITS.items()},
-            first_observation=_digits([record["obs0"]], NUM_BITS)[0],
+            digits={field: _digits([step[field] for step in steps], *bounds) for field, bounds in DIGITS.items()},
+            first_observation=_digits([record["obs0"]], *DIGITS["obs"])[0],
             total=float(record["return"]),
             blue_names=[" ".join(filter(None, step["b"][:2])) for step in steps],
-            blue_success=[step["bs"] for step in steps],
-            red_actions=[step["r"] for step in steps],
-            decoys=[step["dec"] for step in steps],
-            ot_running=[step["ot"] for step in steps],
+            blue_success=np.array([_success(step["bs"]) for step in steps], np.int64),
+            red_actions=np.array([_red_action(step["r"]) for step in steps], np.int64),
+            decoys=np.array([_packed_decoys(step["dec"]) for step in steps], np.uint64),
+            ot_running=np.array([_bit(step["ot"]) for step in steps], np.bool_),
         )
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError) as error:
         raise TraceError(f"a field is malformed: {error}") from None
 
 
@@ -115,23 +128,65 @@ def _actions(steps: list[dict[str, Any]]) -> NDArray[np.int64]:
     return actions
 
 
-def _digits(texts: list[str], width: int) -> NDArray[np.int8]:
+def _digits(texts: list[str], width: int, largest: int) -> NDArray[np.int8]:
     """Strings of digits as rows [T, width]."""
-    rows = np.frombuffer("".join(texts).encode("ascii"), np.int8) - ord("0")
-    return rows.reshape(len(texts), width)
+    rows = (np.frombuffer("".join(texts).encode("ascii"), np.int8) - ord("0")).reshape(len(texts), width)
+    outside = ((rows < 0) | (rows > largest)).any(axis=1)
+    if outside.any():
+        raise ValueError(f"expected digits from 0 to {largest}, got {texts[int(outside.argmax())]!r}")
+    return rows
 
 
-def _outcomes(step: dict[str, Any]) -> tuple[int, int, int, int, int]:
+def _bit(value: Any) -> bool:
+    if value not in (0, 1):
+        raise ValueError(f"expected 0 or 1, got {value!r}")
+    return bool(value)
+
+
+def _success(value: int | None) -> int:
+    return UNKNOWN if value is None else int(_bit(value))
+
+
+def _outcomes(step: dict[str, Any], green: str) -> tuple[int, int, int, int, int]:
     """What chance decided in a step (state.GIVEN): green's target, red's target, exploit, detection, escalation."""
-    verb, target, detail, _ = step["r"]
-    if verb not in RED_VERBS:
-        raise ValueError(f"unknown red action {verb!r}")
-    place = NOWHERE if target is None else (SUBNETS if verb == RED_VERBS[SWEEP] else HOSTS).index(target)
-    on_host = place < NUM_HOSTS and verb != RED_VERBS[SWEEP]
+    verb, place, exploit, _ = _red_action(step["r"])
+    on_host = place < NUM_HOSTS and verb != SWEEP
     return (
-        NOWHERE if step["g"][1] is None else HOSTS.index(step["g"][1]),
+        _green_target(step["g"], green),
         place,
-        EXPLOITS.index(detail) if detail in EXPLOITS else NO_EXPLOIT,
-        step.get("det", 0),
+        exploit,
+        _bit(step.get("det", 0)),
         int(step["nr"][place]) if on_host else 0,
     )
+
+
+def _green_target(recorded: list[Any], green: str) -> int:
+    verb, target = recorded[:2]
+    if green == GREEN_SLEEP and verb != GREEN_SLEEP:
+        raise ValueError(f"green sleeps in this episode, but {verb} is recorded")
+    if verb != (GREEN_SLEEP if target is None else GREEN_SCAN):
+        raise ValueError(f"green's {verb!r} of {target!r} is neither {GREEN_SLEEP} nor {GREEN_SCAN} of a host")
+    return NOWHERE if target is None else HOSTS.index(target)
+
+
+def _red_action(recorded: list[Any]) -> tuple[int, int, int, int]:
+    """Red's action as the simulator's numbers: verb, target, exploit, success."""
+    verb, target, detail, success = recorded
+    if verb not in RED_VERBS:
+        raise ValueError(f"unknown red action {verb!r}")
+    places = SUBNETS if verb == RED_VERBS[SWEEP] else HOSTS
+    place = NOWHERE if target is None else places.index(target)
+    exploit = EXPLOITS.index(detail) if detail in EXPLOITS else NO_EXPLOIT
+    return RED_VERBS.index(verb), place, exploit, _success(success)
+
+
+def _packed_decoys(by_host: dict[str, list[str]]) -> list[int]:
+    """The decoy lists [H] as the state packs them: the last 16 of each host, newest in the lowest bits."""
+    names = [decoy.name for decoy in DECOYS]
+    packed = [0] * NUM_HOSTS
+    for host, placed in by_host.items():
+        value = 0
+        for name in placed[-16:]:
+            value = value << 4 | names.index(name.removeprefix("Decoy")) + 1
+        packed[HOSTS.index(host)] = value
+    return packed

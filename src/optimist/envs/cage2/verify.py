@@ -10,10 +10,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.cage2.actions import ACTION_NAMES, RED_VERBS, SWEEP, UNKNOWN
+from optimist.envs.cage2.actions import ACTION_NAMES
 from optimist.envs.cage2.compiled import announce_compilation
 from optimist.envs.cage2.kernels import replay_game, reset_games
-from optimist.envs.cage2.network import DECOYS, EXPLOITS, HOSTS, NO_EXPLOIT, NOWHERE, SUBNETS
 from optimist.envs.cage2.settings import make_settings
 from optimist.envs.cage2.state import REDS, VIEW, members, new_games
 from optimist.envs.cage2.traces import Trace, TraceError, read_traces
@@ -101,14 +100,14 @@ def compare(trace: Trace) -> dict[str, NDArray[np.bool_]]:
     states, observations, rewards = replay(trace)
     games, recorded = states[1:], trace.digits
     user = np.minimum(games["plain"].astype(np.int16) + games["flagged"], 9)
-    verb, target, exploit, success = _red_columns(trace)
+    verb, target, exploit, success = trace.red_actions.T
     return {
         "first observation": observations[:1] != trace.first_observation,
         "observation bits": observations[1:] != recorded["obs"],
         "reward": np.rint(rewards * 10) != np.rint(trace.rewards * 10),
-        "return": np.array([abs(rewards.sum() - trace.total) > 1e-6]),
+        "return": np.array([not abs(rewards.sum() - trace.total) <= 1e-6]),
         "blue action": np.array([ACTION_NAMES[action] for action in trace.actions]) != np.array(trace.blue_names),
-        "blue success": games["blue_success"] != np.array([_code(s) for s in trace.blue_success]),
+        "blue success": games["blue_success"] != trace.blue_success,
         "red action": (games["red_verb"] != verb) | (games["red_target"] != target),
         "red exploit": games["red_exploit"] != exploit,
         "red success": games["red_success"] != success,
@@ -117,34 +116,6 @@ def compare(trace: Trace) -> dict[str, NDArray[np.bool_]]:
         "privileged sessions": np.minimum(games["privileged"], 9) != recorded["np"],
         "flagged sessions": np.minimum(games["flagged"], 9) != recorded["nr"],
         "file bit": members(games["malware"]) != recorded["mal"].astype(np.bool_),
-        "decoy list": games["decoy_list"] != _packed_decoys(trace),
-        "OTService": games["ot_running"] != np.array(trace.ot_running, np.bool_),
+        "decoy list": games["decoy_list"] != trace.decoys,
+        "OTService": games["ot_running"] != trace.ot_running,
     }
-
-
-def _code(success: int | None) -> int:
-    return UNKNOWN if success is None else success
-
-
-def _red_columns(trace: Trace) -> tuple[NDArray[np.int64], ...]:
-    """Red's recorded actions as the simulator's numbers: verb, target, exploit, success."""
-    rows = []
-    for verb, target, detail, success in trace.red_actions:
-        places = SUBNETS if verb == RED_VERBS[SWEEP] else HOSTS
-        place = NOWHERE if target is None else places.index(target)
-        exploit = EXPLOITS.index(detail) if detail in EXPLOITS else NO_EXPLOIT
-        rows.append((RED_VERBS.index(verb), place, exploit, _code(success)))
-    return tuple(np.array(rows, np.int64).T)
-
-
-def _packed_decoys(trace: Trace) -> NDArray[np.uint64]:
-    """The recorded decoy lists as the state packs them: the last 16 of each host, newest in the lowest bits."""
-    names = [decoy.name for decoy in DECOYS]
-    packed = np.zeros((len(trace), len(HOSTS)), np.uint64)
-    for t, by_host in enumerate(trace.decoys):
-        for host, placed in by_host.items():
-            value = 0
-            for name in placed[-16:]:
-                value = value << 4 | names.index(name.removeprefix("Decoy")) + 1
-            packed[t, HOSTS.index(host)] = value
-    return packed
