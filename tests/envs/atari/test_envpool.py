@@ -174,7 +174,7 @@ def test_the_seed_decides_whatever_the_threads_and_whatever_was_played_before():
 
 
 def test_sticky_actions_repeat_what_was_done_before():
-    plain, sticky = make(no_ops=0), make(sticky=0.25, no_ops=0)
+    plain, sticky = (make(sticky=sticky, no_ops=0, fire_after_life_loss=False) for sticky in (0.0, 0.25))
     actions = random_actions(plain, 60)
     assert not same(play(plain, actions, seed=4), play(sticky, actions, seed=4))
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from optimist.envs.atari import AtariVectorEnv
-from optimist.envs.atari.fire import STEPS_UNTIL_IT_WAITS
+from optimist.envs.atari.fire import STEPS_UNTIL_IT_BEGINS, STEPS_UNTIL_IT_WAITS
 from optimist.presets import all_presets
 
 PAGE = (Path(__file__).parents[3] / "docs" / "envs" / "atari.md").read_text(encoding="utf-8")
@@ -29,3 +29,5 @@ def test_the_page_knows_every_preset_keyword_and_game_that_waits():
         assert name in PAGE, name
     assert "(36 and 64 steps later)" in PAGE
     assert STEPS_UNTIL_IT_WAITS == {"Breakout": 0, "Gopher": 36, "NameThisGame": 64}
+    assert "(104 steps after the start)" in PAGE
+    assert STEPS_UNTIL_IT_BEGINS == {"NameThisGame": 104}

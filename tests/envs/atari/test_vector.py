@@ -108,6 +108,28 @@ def test_a_game_that_waits_for_fire_goes_on_with_it_and_never_without(game):
     assert steps_to_next_loss[False] == 450
 
 
+@pytest.mark.parametrize(("sticky", "pressed"), [(0.0, False), (0.25, True)])
+def test_breakout_begins_although_the_console_may_swallow_the_first_fire(sticky, pressed):
+    envs = make(num_envs=24, sticky=sticky)
+    envs.reset(seed=0)
+    first, *rest = (envs.step(np.zeros(24, np.int64))[4] for _ in range(120))
+    assert first.get("_executed", np.zeros(24, bool)).all() == pressed
+    fewest = np.min([infos["lives"] for infos in rest], axis=0)
+    assert (fewest < 5).sum() >= 23  # four frames of FIRE are swallowed once in 256 times
+
+
+def test_name_this_game_begins_by_itself():
+    final = {}
+    for fire in (True, False):
+        for move in ("LEFT", "RIGHT"):
+            envs = make("NameThisGame", num_envs=4, fire_after_life_loss=fire)
+            envs.reset(seed=0)
+            action = np.full(4, envs.action_meanings.index(move))
+            final[fire, move] = [envs.step(action)[0] for _ in range(160)][-1]
+    assert (final[True, "LEFT"] != final[True, "RIGHT"]).any(axis=(1, 2, 3)).all()
+    assert (final[False, "LEFT"] == final[False, "RIGHT"]).all()
+
+
 def test_rewards_are_the_games_own():
     envs = make("Qbert", num_envs=2)
     rewards = np.stack([moment[1] for moment in play(envs, random_actions(envs, 250), seed=0)[1:]])
@@ -156,10 +178,10 @@ def test_the_seed_decides_whatever_the_threads_and_whatever_was_played_before(st
 
 
 def test_sticky_actions_repeat_what_was_done_before():
-    plain, sticky = make("Breakout", no_ops=0), make("Breakout", sticky=0.25, no_ops=0)
+    plain, sticky = (make(sticky=sticky, no_ops=0, fire_after_life_loss=False) for sticky in (0.0, 0.25))
     actions = random_actions(plain, 60)
     assert not same(play(plain, actions, seed=4), play(sticky, actions, seed=4))
-    held = np.zeros((60, 1), np.int64)  # repeating the same action changes nothing; FIRE comes long after
+    held = np.zeros((60, 1), np.int64)  # repeating the same action changes nothing
     assert same(play(plain, held[:12], seed=4), play(sticky, held[:12], seed=4))
 
 

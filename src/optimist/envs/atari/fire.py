@@ -1,4 +1,4 @@
-"""Games that wait for FIRE after a lost life, and the hand that presses it."""
+"""Games that wait for FIRE after a lost life or when they begin, and the hand that presses it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ STEPS_UNTIL_IT_WAITS = {
 }
 """Steps after a lost life at which FIRE is needed. Found by playing on without FIRE after a lost life in each of the
 49: these three then stand still for ever; the others go on, by themselves or at some other move."""
+STEPS_UNTIL_IT_BEGINS = {
+    "NameThisGame": 104,  # FIRE is ignored for the first 90 to 97, and with it the one that a reset presses
+}
+"""Steps of a new game at which FIRE is needed. Found by moving in two different ways without FIRE from the start of
+each of the 49: all others that can move without FIRE show a difference within 106 steps."""
+STICKY_BEGINNINGS = {
+    "Breakout": 0,  # a reset presses FIRE for a single frame
+}
+"""The same where the console repeats actions: it swallows some of the presses that a reset makes."""
 
 
 class FireButton:
-    """Presses FIRE once after each lost life, when the game waits for it; all environments at once."""
+    """Presses FIRE once when the game waits for it, after a lost life or at its start; all environments at once."""
 
-    def __init__(self, game: str, num_envs: int, fire: int | None) -> None:
+    def __init__(self, game: str, num_envs: int, fire: int | None, sticky: float = 0.0) -> None:
         """`fire`: the action that is FIRE; None if the game has none."""
         self.fire = -1 if fire is None else fire
         self.delay = None if fire is None else STEPS_UNTIL_IT_WAITS.get(game)
+        beginnings = STEPS_UNTIL_IT_BEGINS | (STICKY_BEGINNINGS if sticky else {})
+        self.first_delay = -1 if fire is None else beginnings.get(game, -1)
         self.steps_left = np.full(num_envs, -1)  # until FIRE; below 0: not to be pressed
 
     def press(self, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
@@ -36,7 +47,7 @@ class FireButton:
         return np.where(pressed, self.fire, actions), pressed
 
     def watch(self, life_lost: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
-        """Take note of lost lives; a new game is started by its reset."""
+        """Take note of lost lives and new games; most of these are started by their reset."""
         if self.delay is not None:
             self.steps_left[life_lost] = self.delay
-            self.steps_left[ended] = -1
+            self.steps_left[ended] = self.first_delay

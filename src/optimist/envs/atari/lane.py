@@ -41,7 +41,8 @@ class Lane:
         self.screens: Pixels | None = None
         self.action_meanings: list[str] = self.emulators.action_meanings
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
-        self.fire = FireButton(game, self.num_envs, self.action_meanings.index("FIRE") if has_fire else None)
+        fire = self.action_meanings.index("FIRE") if has_fire else None
+        self.fire = FireButton(game, self.num_envs, fire, settings["sticky"])
         self.executed: tuple[NDArray[Any], NDArray[np.bool_]] | None = None
         self.lives: NDArray[np.int32] = np.zeros(self.num_envs, np.int32)
 
