@@ -1,12 +1,13 @@
 """The demo trains both methods, ends with the table and says where everything is."""
 
 import json
+import sys
 
 import pytest
 
 from optimist.cli.demo import main
 from optimist.cli.demo.deepsea import conversion
-from optimist.errors import ConfigError, RunFolderError, UnknownName
+from optimist.errors import ConfigError, MissingExtra, RunFolderError, UnknownName
 
 
 def test_the_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
@@ -74,3 +75,15 @@ def test_a_folder_in_which_something_stands_is_refused_before_anything_runs(tmp_
     with pytest.raises(RunFolderError, match="is not empty; choose another --out"):
         main(["deepsea", "--out", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_is_missing_is_said_before_anything_is_begun(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"optimist\[report\]"):
+        main(["cage2", "--out", str(tmp_path / "demo")])
+    assert capsys.readouterr().err == ""
+    assert not (tmp_path / "demo").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match="cannot write"):
+        main(["deepsea", "--out", str(tmp_path / "file" / "demo")])
+    assert capsys.readouterr().err == ""

@@ -49,6 +49,9 @@ def test_the_memory_is_ranked_by_return(deepsea):
         film_memory(deepsea, 5000)
     with pytest.raises(ConfigError, match="got 0"):
         film_memory(deepsea, 0)
+    cut = film_memory(deepsea, 1, max_steps=2)
+    assert len(cut.lines) == 2
+    assert cut.title == f"{best.title}, the first 2 of them shown"
 
 
 def test_the_memory_of_a_run_with_self_imitation_beside_it(tmp_path):
@@ -104,6 +107,7 @@ def test_on_the_command_line(deepsea, capsys):
     assert " in the memory at step 256: return " in capsys.readouterr().out
     for arguments, message in (
         (["--out", "x.gif"], "cannot be drawn, its environment has no pictures"),
+        (["--episode", "1", "--greedy"], "--greedy and --seed have no part in it"),
         (["--out", "x.gif", "--episode", "1"], "cannot be drawn, the steps that its memory keeps have no pictures"),
         (["--out", "x.avi"], "a film is written as .gif or .mp4, got x.avi"),
         (["--steps", "0"], "--steps must be at least 1"),

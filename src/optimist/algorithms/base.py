@@ -11,6 +11,7 @@ from torch import Tensor
 
 from optimist.config import ActorCriticConfig, AlgorithmConfig
 from optimist.core.anchor import Anchor, NoAnchor
+from optimist.core.optimizer import load_moments
 from optimist.errors import NonFiniteLoss
 from optimist.networks.actor_critic import ActorCritic
 from optimist.networks.flat import flatten_parameters
@@ -166,7 +167,7 @@ class Learner:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
         self.policy.load_state_dict(state["policy"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        load_moments(self.optimizer, state["optimizer"])
         self.generator.set_state(state["generator"])
         self.anchor.load_state_dict(state["anchor"], self.policy)
 

@@ -47,7 +47,7 @@ class SegmentReplay:
         rows["bootstraps"] = zeros if rollout.bootstraps is None else rollout.bootstraps
         rows["valid"] = ones if rollout.valid is None else rollout.valid
         if self.priorities is None:
-            slots = max(1, self.capacity // (num_steps * num_envs))
+            slots = self._slots(num_steps, num_envs)
             self.priorities = self._allocate({name: row.new_zeros((slots, *row.shape)) for name, row in rows.items()})
         for name, row in rows.items():
             self.columns[name][self.head] = row
@@ -92,11 +92,17 @@ class SegmentReplay:
             return
         stored = {name: rows.to(device) for name, rows in state["columns"].items()}
         self.filled = len(stored["rewards"])
-        empty = {name: rows.new_zeros((state["slots"], *rows.shape[1:])) for name, rows in stored.items()}
+        slots = self._slots(*stored["rewards"].shape[1:])
+        if state["slots"] != slots:
+            raise ValueError(f"the saved replay has room for {state['slots']} rollouts, this one for {slots}")
+        empty = {name: rows.new_zeros((slots, *rows.shape[1:])) for name, rows in stored.items()}
         self.priorities = self._allocate(empty)
         for name, rows in stored.items():
             self.columns[name][: self.filled] = rows
         self.priorities.load_state_dict(state["priorities"])
+
+    def _slots(self, num_steps: int, num_envs: int) -> int:
+        return max(1, self.capacity // (num_steps * num_envs))
 
     def _allocate(self, columns: dict[str, Tensor]) -> Priorities:
         self.columns = columns

@@ -13,7 +13,7 @@ DESCRIPTION = """Write a trained policy for elsewhere.
   cyborg  a folder with weights.npz and agent.py: a blue agent for the original CAGE Challenge 2 that needs numpy only;
           several runs become experts, chosen after the opening as in `optimist cage2 score`; the name of a shipped
           agent, such as best, works too
-  onnx    a folder with policy.onnx, of any run"""
+  onnx    a folder with policy.onnx, of any run that has an actor (not of DQN and Rainbow)"""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -37,7 +37,9 @@ def main(argv: Sequence[str]) -> int:
     if options.episode is None:
         film = film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps)
     else:
-        film = film_memory(options.run, options.episode)
+        if options.greedy or options.seed:
+            raise ConfigError("--episode shows what was played, so --greedy and --seed have no part in it")
+        film = film_memory(options.run, options.episode, max_steps=options.steps)
     if options.out is not None and not film.pictures:
         lacking = "its environment has" if options.episode is None else "the steps that its memory keeps have"
         raise ConfigError(f"{options.run} cannot be drawn, {lacking} no pictures; without --out it is text")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from optimist.core.cloning import bc_loss
 from optimist.core.config import OPRConfig
 from optimist.core.memory import GoodEpisodeMemory
+from optimist.core.optimizer import load_moments
 from optimist.core.policy import Policy
 from optimist.errors import ConfigError
 
@@ -97,7 +98,7 @@ class Cloned:
             assert self.network is not None
             assert self.optimizer is not None
             self.network.load_state_dict(state["network"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            load_moments(self.optimizer, state["optimizer"])
 
     def _start_from(self, policy: Policy) -> None:
         self.network = _copy_of(policy)

@@ -199,6 +199,9 @@ class Replay:
         if self.time == 0:
             return
         self._allocate(state["num_envs"], state["observation"], state["actions"][0])
+        rows = len(state["actions"]) // self.num_envs
+        if self.time > rows != self.num_rows:  # written round and round, which says where each row lies
+            raise ValueError(f"the saved replay has {rows} rows, this one {self.num_rows}")
         self.has_dead, self._restarted = state["has_dead"], state["restarted"]
         self._over = state["over"].to(self.device)
         self.observations.load_state_dict(state["observations"])

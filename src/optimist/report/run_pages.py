@@ -69,14 +69,15 @@ def _block(title: str, content: str) -> str:
 
 def _facts(run: Run) -> str:
     seconds = run.summary.get("time/seconds")
-    speed = run.summary.get("time/steps_per_second")
+    speed, resumed = run.summary.get("time/steps_per_second"), run.summary.get("time/since_step")
+    since = f" since it was resumed at step {resumed:,}" if isinstance(resumed, int) else ""
     facts = {
         "preset": run.identity.preset or "–",
         "changed": ", ".join(run.identity.changes) or "nothing",
         "steps": f"{run.steps:,} of {run.budget:,}",
         "sticky actions": None if run.sticky is None else f"{run.sticky:g}",
         "training episodes": _whole(run.summary.get("episodes")),
-        "time": f"{seconds:,.0f} s" if isinstance(seconds, int | float) else None,
+        "time": f"{seconds:,.0f} s{since}" if isinstance(seconds, int | float) else None,
         "speed": f"{speed:,.0f} steps/s" if isinstance(speed, int | float) else None,
         "device": run.config.get("device"),
         "goal": _goal(run.summary),

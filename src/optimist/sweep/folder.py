@@ -30,8 +30,11 @@ class WorkFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
 
-    def claim(self, plan: str) -> FolderLock:
-        """The lock of the folder, made if need be; a folder with content but without the file `plan` is refused."""
+    def claim(self, plan: str, advice: str = "") -> FolderLock:
+        """The lock of the folder, made if need be; a folder with content but without the file `plan` is refused.
+
+        `advice`: a command for who finds it in use.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise RunFolderError(f"{self.path} is a file; a sweep needs a folder of its own")
         content = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
@@ -39,12 +42,12 @@ class WorkFolder:
             raise RunFolderError(f"{self.path} is not empty and has no {plan}; choose another folder with -o")
         with disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        lock = self._lock()
+        lock = self._lock(advice)
         if not (self.path / TOKEN).exists():
             write_text(self.path / TOKEN, uuid.uuid4().hex)
         return lock
 
-    def _lock(self, patience: float = 1.0) -> FolderLock:
+    def _lock(self, advice: str, patience: float = 1.0) -> FolderLock:
         """`driven` holds the lock for an instant, so the first refusal is not the last word."""
         until = time.monotonic() + patience
         while True:
@@ -52,9 +55,8 @@ class WorkFolder:
                 return FolderLock(self.path)
             except FolderInUse as error:
                 if time.monotonic() > until:
-                    raise FolderInUse(
-                        f"{self.path} is being worked on by another process; see: optimist sweep status {self.path}"
-                    ) from error
+                    see = f"; see: {advice} {self.path}" if advice else ""
+                    raise FolderInUse(f"{self.path} is being worked on by another process{see}") from error
                 time.sleep(0.05)
 
     @property

@@ -173,7 +173,10 @@ def _refuse_twins(runs: list[Run]) -> None:
     seen: set[str] = set()
     for run in runs:
         if run.name in seen:
-            raise ConfigError(f"two runs of the file are called {run.name}; name them apart as [variants.NAME]")
+            raise ConfigError(
+                f"two runs of the file are called {run.name}: a preset, flag or seed is listed twice, or they need "
+                "names of their own as [variants.NAME]"
+            )
         seen.add(run.name)
 
 

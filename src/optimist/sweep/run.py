@@ -24,7 +24,7 @@ def run_sweep(
 ) -> list[dict[str, Any]]:
     """Does every run that has not finished yet; a line of runs.jsonl for each. Raises only where nothing can start."""
     folder = WorkFolder(out)
-    lock = folder.claim(PLAN)
+    lock = folder.claim(PLAN, "optimist sweep status")
     try:
         records = adopt(folder, plan)
         executor = make_executor(folder, plan.runs, ray, jobs)

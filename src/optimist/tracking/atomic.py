@@ -27,7 +27,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         number = error.errno if isinstance(error, OSError) else None
         if number in _NO_SPACE or any(word in str(error) for word in _NO_SPACE_WORDS):
-            reason = "no space left on the disk; what was saved before is untouched, free some space and resume"
+            reason = "no space left on the disk; what was saved before is untouched; free some space and go on"
         else:
             reason = str(error)
         raise RunFolderError(f"cannot write {path}: {reason}") from error

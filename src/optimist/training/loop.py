@@ -133,6 +133,8 @@ class Trainer:
                 self._leave(stopped.number, display, saving=False)
         summary["time/seconds"] = time.perf_counter() - started
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
+        if first:
+            summary["time/since_step"] = first  # the seconds before that went with the process that had them
         self.run_dir.write_summary(summary)
         return summary
 
@@ -179,11 +181,11 @@ class Trainer:
             ) from error
         self.scores.load_state_dict(state["scores"])
         self.evaluations.load_state_dict(state["evaluation"])
+        self.collector.load_state_dict(state["collector"])
         if self.saves_envs:
             restore_state(self.envs, state["envs"])
         else:
-            self.collector.restart(self._restart_seed())
-        self.collector.load_state_dict(state["collector"])
+            self._restart_envs()
 
     def _compare_config(self, before: RunConfig) -> list[str]:
         """What was changed in config.toml since the checkpoint; raises where steps done would be miscounted."""
@@ -260,9 +262,13 @@ class Trainer:
     def _restart_and_save(self) -> None:
         """A checkpoint; environments that cannot save their state restart, as they will when it is loaded."""
         if not self.saves_envs:
-            self.collector.restart(self._restart_seed())
-            self.algorithm.forget_unfinished()
+            self._restart_envs()
         self._save()
+
+    def _restart_envs(self) -> None:
+        """New episodes everywhere; those in play are forgotten, also those of a run's end that is trained further."""
+        self.collector.restart(derive_seed(self.config.seed, "envs", self.step))
+        self.algorithm.forget_unfinished()
 
     def _saves_at(self, step: int) -> bool:
         every = self.config.checkpoint_every
@@ -281,9 +287,6 @@ class Trainer:
                 "or look at the rewards"
             )
         self.run_dir.save_checkpoint(self.step, self.state_dict())
-
-    def _restart_seed(self) -> int:
-        return derive_seed(self.config.seed, "envs", self.step)
 
     def _leave(self, number: int, display: Progress, *, saving: bool = True) -> NoReturn:
         """Stop between two updates: save where that changes nothing, or may; else keep the last checkpoint."""

@@ -60,7 +60,7 @@ def film_agent(run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int
     return film
 
 
-def film_memory(run: Path, rank: int = 1) -> Film:
+def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
     """The episode of the newest checkpoint's memory with the `rank`-th highest return, 1 for the best."""
     folder = RunDir.read(run)
     beside = folder.config.sil  # self-imitation, if any: its steps are not looked at
@@ -75,12 +75,13 @@ def film_memory(run: Path, rank: int = 1) -> Film:
     stored = sorted(memory.episodes, key=lambda episode: episode.total_reward, reverse=True)[rank - 1]
     part = "the end of " if stored.clipped else ""
     title = f"{part}episode {rank} of {len(memory.episodes)} in the memory at step {step:,}: "
-    film = Film(f"{title}return {stored.total_reward:g}, {len(stored.rows):,} steps")
+    cut = f", the first {max_steps:,} of them shown" if len(stored.rows) > max_steps else ""
+    film = Film(f"{title}return {stored.total_reward:g}, {len(stored.rows):,} steps{cut}")
     frames = memory.pools["frames"][stored.frames[memory.frame_stack - 1 :]].numpy()
     if frames.dtype == np.uint8 and memory.frame_stack > 1:
-        film.pictures = list(frames)
+        film.pictures = list(frames[:max_steps])
     total = 0.0
-    for t, row in enumerate(stored.rows.tolist(), 1):
+    for t, row in enumerate(stored.rows[:max_steps].tolist(), 1):
         action, reward = memory.pools["actions"][row].numpy(), float(memory.pools["rewards"][row])
         total += reward
         film.lines.append(_line(t, action, reward, total))

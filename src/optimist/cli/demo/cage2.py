@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from rich.table import Table
 from optimist.cli.arguments import print_result
 from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, run_live
 from optimist.presets import get_preset
+from optimist.report.figures import require_matplotlib
 from optimist.report.means import mean_interval
 from optimist.training.parallel import Job
 
@@ -37,6 +39,8 @@ def main(argv: Sequence[str]) -> int:
     """Trains, scores the final policies, prints the comparison, writes figure and replay."""
     options = demo_parser("cage2", __doc__ or "", seeds=3, total_steps=1_500_000).parse_all(list(argv))
     check_demo(options)
+    import_module("optimist.envs.cage2.env")  # or says what to install, before anything is begun
+    require_matplotlib()
     out = demo_folder(options.out)
     jobs = [
         _job(label, preset, seed, options.total_steps, out)

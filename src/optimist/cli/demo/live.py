@@ -16,6 +16,7 @@ from rich.table import Table
 from optimist.cli.arguments import Parser
 from optimist.cores import available_cores
 from optimist.errors import ConfigError, RunFolderError
+from optimist.tracking.atomic import disk_errors
 from optimist.training.parallel import Job, run_all
 
 Column = Callable[[list[dict[str, Any]]], str]
@@ -44,8 +45,11 @@ def check_demo(arguments: Namespace) -> None:
 
 
 def demo_folder(out: Path | None) -> Path:
-    """Where a demo puts everything."""
-    return out or Path("demo") / f"{datetime.now():%Y%m%d-%H%M%S}"
+    """Where a demo puts everything, made so that it can."""
+    folder = out or Path("demo") / f"{datetime.now():%Y%m%d-%H%M%S}"
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def run_live(jobs: Sequence[Job], workers: int, columns: dict[str, Column]) -> list[dict[str, Any]]:

@@ -1,0 +1,115 @@
+"""A run that goes on with something changed: trained further, at another rate, with another replay."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optimist.algorithms.value_based_config import DQNConfig
+from optimist.anchors.config import SILConfig
+from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.core.config import OPRConfig
+from optimist.errors import ConfigError
+from optimist.tracking.config_io import to_toml
+from optimist.training.loop import Trainer, resume, train
+
+LENGTH = 200  # of every episode of Pendulum-v1
+PENDULUM = RunConfig(
+    total_steps=640,  # 320 of each environment: the end of the run comes in the middle of an episode
+    env=EnvConfig(id="Pendulum-v1", num_envs=2),
+    network=NetworkConfig(hidden=(8,)),
+    algorithm=PPOConfig(rollout_steps=32, minibatch_size=64, epochs=1),
+    opr=OPRConfig(return_window=2),
+    tensorboard=False,
+)
+CARTPOLE = dataclasses.replace(
+    PENDULUM,
+    env=EnvConfig(id="CartPole-v1", num_envs=2, truncation="end"),
+    opr=OPRConfig(enabled=False),
+    total_steps=1_024,
+)
+DQN = DQNConfig(rollout_steps=4, learning_starts=64, replay_capacity=256, minibatch_size=16)
+
+
+def go_further(config: RunConfig, run: Path, **changes: Any) -> dict[str, Any]:
+    """Change the finished run's config.toml and resume it."""
+    (run / "config.toml").write_text(to_toml(dataclasses.replace(config, **changes)))
+    (run / "summary.json").unlink(missing_ok=True)
+    return resume(run, progress=False)
+
+
+def test_episodes_that_a_run_s_end_cut_off_are_not_glued_to_new_ones(tmp_path, monkeypatch):
+    train(PENDULUM, tmp_path / "run", progress=False)
+    lengths, stored, update = [], [], Trainer.one_update
+
+    def watched(self: Trainer) -> dict[str, float]:
+        metrics = update(self)
+        lengths.extend(record.length for record in self.collector.finished)
+        stored.extend(len(episode.rows) for episode in self.algorithm.anchor.memory.episodes)
+        return metrics
+
+    monkeypatch.setattr(Trainer, "one_update", watched)
+    summary = go_further(PENDULUM, tmp_path / "run", total_steps=1_920)
+    assert summary["time/since_step"] == 640
+    assert summary["changes"] == ["at step 640: total_steps 640 → 1920"]
+    assert set(lengths) == {LENGTH}
+    assert set(stored) == {LENGTH}
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        CARTPOLE.algorithm,
+        A2CConfig(rollout_steps=8),
+        ACPERConfig(rollout_steps=8, replay_start=64),
+        CardiffPPOConfig(rollout_steps=32),
+        DQN,
+    ],
+    ids=lambda algorithm: algorithm.name,
+)
+def test_a_changed_rate_is_followed(algorithm, tmp_path, monkeypatch):
+    config = dataclasses.replace(CARTPOLE, algorithm=algorithm)
+    train(config, tmp_path / "run", progress=False)
+    rates, update = set(), Trainer.one_update
+
+    def watched(self: Trainer) -> dict[str, float]:
+        metrics = update(self)
+        rates.update(group["lr"] for group in self.algorithm.optimizer.param_groups)
+        return metrics
+
+    monkeypatch.setattr(Trainer, "one_update", watched)
+    faster = dataclasses.replace(algorithm, learning_rate=0.0125, learning_rate_schedule="constant")
+    go_further(config, tmp_path / "run", algorithm=faster, total_steps=1_280)
+    assert rates == {0.0125}
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        ({"algorithm": DQN}, {"algorithm": dataclasses.replace(DQN, replay_capacity=4_096)}),
+        (
+            {"algorithm": ACPERConfig(rollout_steps=8, replay_start=64, replay_capacity=128)},
+            {"algorithm": ACPERConfig(rollout_steps=8, replay_start=64, replay_capacity=512)},
+        ),
+        (
+            {"sil": SILConfig(enabled=True, capacity_transitions=256, start_transitions=32, admission="any")},
+            {"sil": SILConfig(enabled=True, capacity_transitions=4_096, start_transitions=32, admission="any")},
+        ),
+    ],
+    ids=["dqn", "acper", "sil"],
+)
+def test_a_full_replay_of_another_size_is_refused(config, changes, tmp_path):
+    before = dataclasses.replace(CARTPOLE, **config)
+    train(before, tmp_path / "run", progress=False)
+    with pytest.raises(ConfigError, match=r"cannot go on: config.toml was changed \(.*capacity"):
+        go_further(before, tmp_path / "run", **changes, total_steps=2_048)
+
+
+def test_a_replay_that_is_not_full_may_grow(tmp_path):
+    roomy = dataclasses.replace(CARTPOLE, algorithm=dataclasses.replace(DQN, replay_capacity=4_096))
+    train(roomy, tmp_path / "run", progress=False)
+    larger = dataclasses.replace(DQN, replay_capacity=8_192)
+    assert go_further(roomy, tmp_path / "run", algorithm=larger, total_steps=2_048)["steps"] == 2_048
