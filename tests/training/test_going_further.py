@@ -113,3 +113,18 @@ def test_a_replay_that_is_not_full_may_grow(tmp_path):
     train(roomy, tmp_path / "run", progress=False)
     larger = dataclasses.replace(DQN, replay_capacity=8_192)
     assert go_further(roomy, tmp_path / "run", algorithm=larger, total_steps=2_048)["steps"] == 2_048
+
+
+def test_a_run_resumed_at_its_end_leaves_its_last_checkpoint_as_it_was(tmp_path):
+    config = dataclasses.replace(
+        CARTPOLE,
+        algorithm=dataclasses.replace(CARTPOLE.algorithm, learning_rate_schedule="linear"),
+        opr=OPRConfig(return_window=2),
+        checkpoint_every=512,
+    )
+    train(config, tmp_path / "run", progress=False)
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-1024"
+    before = {file.name: file.read_bytes() for file in checkpoint.iterdir()}
+    (tmp_path / "run" / "summary.json").unlink()
+    resume(tmp_path / "run", progress=False)
+    assert {file.name: file.read_bytes() for file in checkpoint.iterdir()} == before

@@ -167,9 +167,13 @@ class Learner:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
         self.policy.load_state_dict(state["policy"])
-        load_moments(self.optimizer, state["optimizer"])
+        self.load_optimizer(state["optimizer"])
         self.generator.set_state(state["generator"])
         self.anchor.load_state_dict(state["anchor"], self.policy)
+
+    def load_optimizer(self, state: dict[str, Any]) -> None:
+        """Take over the optimiser's part of it; rates and constants are the config's."""
+        load_moments(self.optimizer, state, scheduled={"lr"} if self._schedule == "linear" else ())
 
     def forget_unfinished(self) -> None:
         """Episodes in play were cut off: their environments have been restarted."""

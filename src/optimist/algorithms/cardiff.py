@@ -12,7 +12,6 @@ from optimist.config import CardiffPPOConfig
 from optimist.core.advantages import discounted_returns
 from optimist.core.anchor import Anchor
 from optimist.core.batch import Batch
-from optimist.core.optimizer import load_moments
 from optimist.losses.policy import approximate_kl, clipped_surrogate
 from optimist.losses.value import squared_error
 from optimist.networks.actor_critic import ActorCritic
@@ -82,7 +81,7 @@ class CardiffPPO(ActorCriticLearner):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`; the scale of the returns is found anew in each update."""
         self.policy.load_state_dict(state["policy"])
-        load_moments(self.optimizer, state["optimizer"])
+        self.load_optimizer(state["optimizer"])
         self.generator.set_state(state["generator"])
         self.anchor.load_state_dict(state["anchor"], self.in_rewards)
 
