@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from optimist.errors import ConfigError, MissingExtra
+from optimist.errors import ConfigError, MissingExtra, RunFolderError
 from optimist.report.film import write_film
 
 
@@ -50,6 +50,10 @@ def test_what_cannot_be_written_is_one_line(tmp_path, monkeypatch):
         write_film(pictures(2), tmp_path / "film.avi", fps=15)
     with pytest.raises(ConfigError, match="there are no pictures"):
         write_film([], tmp_path / "film.gif", fps=15)
+    (tmp_path / "file").write_text("no folder")
+    for name in ("film.gif", "film.mp4"):
+        with pytest.raises(RunFolderError, match=f"cannot write .*{name}"):
+            write_film(pictures(2), tmp_path / "file" / name, fps=15)
     for name, extra in (("imageio_ffmpeg", "mp4"), ("PIL", "gif")):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(MissingExtra, match=r"pip install 'optimist\[video\]'"):

@@ -16,8 +16,8 @@ from optimist.rollout.collector import Collector
 from optimist.rollout.lanes import LaneCollector
 
 
-def rollouts(kind, lanes, greedy=False, rounds=4):
-    game = {"game": "Breakout", "sticky": 0.0, "threads": 1, "max_frames": 100, "lanes": lanes}
+def rollouts(kind, lanes, greedy=False, rounds=4, **settings):
+    game = {"game": "Breakout", "sticky": 0.0, "threads": 1, "max_frames": 100, "lanes": lanes, **settings}
     config = EnvConfig(id="optimist/Atari-v0", num_envs=4, kwargs=game, clip_rewards=True, frame_stack=4)
     envs = make_envs(config, seed=0)
     torch.manual_seed(0)
@@ -55,6 +55,26 @@ def test_one_lane_is_the_plain_collector():
 @pytest.mark.parametrize("lanes", [2, 3])
 def test_several_lanes_play_the_same_games_where_actions_do_not_depend_on_chance(lanes):
     assert_same(rollouts(Collector, 1, greedy=True), rollouts(LaneCollector, lanes, greedy=True))
+
+
+def test_a_lost_life_is_an_end_for_the_learner_unless_it_is_left_to_the_game():
+    ends = {}
+    for matters in (True, False):
+        settings = {"max_frames": 400, "life_loss_ends": matters, "greedy": True}
+        one, other = rollouts(Collector, 1, **settings), rollouts(LaneCollector, 2, **settings)
+        assert_same(one, other)
+        ends[matters] = sum(int(columns["dones"].sum()) for columns, _, _ in one)
+    assert ends[True] > 0 == ends[False]  # lives were lost, and no game ended
+
+
+def test_several_games_cut_off_within_a_rollout_have_their_own_last_pictures():
+    """They decide what is bootstrapped there."""
+    settings = {"max_frames": 24, "greedy": True}
+    one, other = rollouts(Collector, 1, **settings), rollouts(LaneCollector, 2, **settings)
+    assert_same(one, other)
+    columns, _, _ = one[0]
+    assert columns["dones"].sum(0).tolist() == [2, 2, 2, 2]  # two of each game within 16 steps
+    assert len(columns["next_values"][columns["dones"]].unique()) > 2
 
 
 def test_a_resumed_collector_goes_on_from_its_pictures():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.errors import ConfigError, missing_extra
+from optimist.tracking.atomic import disk_errors
 
 Picture = NDArray[np.uint8]
-KINDS = (".gif", ".mp4")
+NEEDED = {".gif": ("a GIF", "pillow", "PIL"), ".mp4": ("an MP4", "imageio-ffmpeg", "imageio_ffmpeg")}
+KINDS = tuple(NEEDED)
 SMALLEST = 320  # pixels that the longer side is enlarged to, at least
 
 
@@ -22,17 +25,22 @@ def write_film(pictures: Sequence[Picture], path: Path, fps: float) -> None:
     if not pictures:
         raise ConfigError(f"nothing to write to {path}: there are no pictures")
     enlarged = [_enlarge(picture) for picture in pictures]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".gif":
-        _write_gif(enlarged, path, fps)
-    else:
-        _write_mp4(enlarged, path, fps)
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".gif":
+            _write_gif(enlarged, path, fps)
+        else:
+            path.open("ab").close()  # ffmpeg's own words about a file it cannot write are many
+            _write_mp4(enlarged, path, fps)
 
 
 def check_kind(path: Path) -> None:
-    """Raises unless the file's name ends in what can be written."""
+    """Raises unless the file's name ends in what can be written, and here."""
     if path.suffix not in KINDS:
         raise ConfigError(f"a film is written as {' or '.join(KINDS)}, got {path.name}")
+    what, package, module = NEEDED[path.suffix]
+    if importlib.util.find_spec(module) is None:
+        raise missing_extra(what, "video", package)
 
 
 def _enlarge(picture: Picture) -> Picture:
@@ -46,19 +54,15 @@ def _enlarge(picture: Picture) -> Picture:
 
 
 def _write_gif(pictures: Sequence[Picture], path: Path, fps: float) -> None:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise missing_extra("a GIF", "video", "pillow") from error
+    from PIL import Image
+
     first, *others = (Image.fromarray(picture) for picture in pictures)
     first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
 
 
 def _write_mp4(pictures: Sequence[Picture], path: Path, fps: float) -> None:
-    try:
-        from imageio_ffmpeg import write_frames
-    except ImportError as error:
-        raise missing_extra("an MP4", "video", "imageio-ffmpeg") from error
+    from imageio_ffmpeg import write_frames
+
     height, width = pictures[0].shape[:2]
     writer: Any = write_frames(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
     writer.send(None)

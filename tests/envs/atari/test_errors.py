@@ -9,7 +9,7 @@ from pathlib import Path
 import ale_py
 import numpy as np
 import pytest
-from gymnasium.error import ResetNeeded
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
@@ -53,6 +53,22 @@ def test_a_game_has_to_be_started_first():
         envs.reset(options={"reset_mask": np.array([False])})
     with pytest.raises(ResetNeeded, match="render_mode='rgb_array'"):
         envs.render()
+
+
+def test_what_was_closed_says_so():
+    envs = make("Pong")
+    envs.reset(seed=0)
+    envs.close()
+    envs.close()
+    for call in (lambda: envs.step(np.array([0])), lambda: envs.reset(seed=0)):
+        with pytest.raises(ClosedEnvironmentError, match="Pong was closed: make a new environment"):
+            call()
+
+
+@pytest.mark.parametrize("game", ["Combat", "Joust", "MazeCraze", "Warlords"])
+def test_games_for_two_are_refused_because_ale_would_end_the_process(game):
+    with pytest.raises(ConfigError, match=f"{game} is for two players or more"):
+        make(game)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from optimist.cores import at_idle_priority
 from optimist.envs.atari.games import GAMES, rom_name
-from optimist.errors import OptimistError, missing_extra, unknown_name
+from optimist.errors import ConfigError, OptimistError, missing_extra, unknown_name
 
 FRAME_SKIP = 4
 """Emulator frames of one step: the action is repeated, the last two frames are pooled."""
+FOR_TWO = ("Combat", "Joust", "MazeCraze", "Warlords")
+"""ROMs of ale-py that ALE does not let a single player play: it ends the process over them."""
 SCREEN = (210, 160)
 """Rows and columns of the console's picture."""
 
@@ -41,8 +43,10 @@ def find_rom(game: str) -> str:
     known: dict[str, str] = {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()} | {
         name: rom_name(name) for name in GAMES
     }
+    if game in FOR_TWO:
+        raise ConfigError(f"{game} is for two players or more, and cannot be played by one")
     if game not in known:
-        raise unknown_name("Atari game", game, known)
+        raise unknown_name("Atari game", str(game), [name for name in known if name not in FOR_TWO])
     try:
         roms.get_rom_path(known[game])
     except OSError as error:  # not there, not readable, or another file than it should be

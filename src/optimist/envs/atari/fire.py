@@ -13,12 +13,14 @@ STEPS_UNTIL_IT_WAITS = {
     "NameThisGame": 64,  # FIRE is ignored for the first 8 to 60
 }
 """Steps after a lost life at which FIRE is needed. Found by playing on without FIRE after a lost life in each of the
-49: these three then stand still for ever; the others go on, by themselves or at some other move."""
+49: these three then stand still for ever; the others go on, by themselves or at some other move, but for VideoPinball.
+That waits for a shot of the player's own, the plunger pulled down and FIRE, which is left to him."""
 STEPS_UNTIL_IT_BEGINS = {
     "NameThisGame": 104,  # FIRE is ignored for the first 90 to 97, and with it the one that a reset presses
 }
 """Steps of a new game at which FIRE is needed. Found by moving in two different ways without FIRE from the start of
-each of the 49: all others that can move without FIRE show a difference within 106 steps."""
+each of the 49: all others that can move without FIRE show a difference within 106 steps. To score, VideoPinball,
+Tennis and Bowling want FIRE at a moment of the player's choice."""
 STICKY_BEGINNINGS = {
     "Breakout": 0,  # a reset presses FIRE for a single frame
 }

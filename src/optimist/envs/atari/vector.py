@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from gymnasium.error import ResetNeeded
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -93,6 +93,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, dict[str, Any]]:
         """Observations after starting all games anew, or those in `options["reset_mask"]`."""
+        self._require_open()
         super().reset(seed=seed)
         mask = self._reset_mask(options)
         if seed is not None and self.backend == "envpool" and not mask.all():
@@ -140,6 +141,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
 
     def checked(self, actions: NDArray[Any], expected: int) -> NDArray[np.int64]:
         """The actions, if there is one for each game and all exist: ALE hangs for ever over one that does not."""
+        self._require_open()
         if not self._started:
             raise ResetNeeded(f"{self.game} has not started: call reset() first")
         actions = np.asarray(actions)
@@ -152,6 +154,10 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
                 f"actions must lie in [0, {len(self.action_meanings)}), got {actions.min()} to {actions.max()}"
             )
         return checked
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError(f"{self.game} was closed: make a new environment")
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
         if not options:
