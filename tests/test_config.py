@@ -37,6 +37,7 @@ BAD = [
     *[(kind, {"value_coef": -1.0}, "value_coef") for kind in (PPOConfig, A2CConfig)],
     *[(kind, {"entropy_coef": -1.0}, "entropy_coef") for kind in (PPOConfig, A2CConfig)],
     *[(kind, {"max_grad_norm": 0.0}, "max_grad_norm") for kind in (PPOConfig, A2CConfig)],
+    (RunConfig, {"threads": 100_000}, "threads must be at most"),
     *[(RunConfig, {n: 0}, n) for n in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads")],
     *[(RunConfig, {n: -1}, n) for n in ("seed", "evaluate_every")],
     (RunConfig, {"total_steps": 1e5}, "total_steps must be a whole number"),

@@ -113,6 +113,10 @@ class NetworkConfig:
 AlgorithmConfig = ActorCriticConfig | DQNConfig | RainbowConfig
 
 
+MOST_THREADS = 1_024
+"""Of torch: far beyond what helps, and below what a system refuses to make."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """One run: environment, network, algorithm, OPR, budget, seed and how it is recorded."""
@@ -174,6 +178,8 @@ class RunConfig:
         for name in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.threads > MOST_THREADS:
+            raise ConfigError(f"threads must be at most {MOST_THREADS}, got {self.threads}")
         for name in ("seed", "evaluate_every", "final_episodes"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")

@@ -113,6 +113,8 @@ def test_nothing_of_the_run_before_is_counted_as_memory_of_the_next():
         (["--presets", "deepsea/opr"], "deepsea/opr is none"),
         (["--presets", "atari/pppo"], "did you mean"),
         (["--game", "Pongg"], "did you mean"),
+        (["--device", "cudaa"], "device must be cpu, cuda or cuda:N, got 'cudaa'"),
+        (["--device", "cuda:99"], "device 'cuda:99' was asked for, but torch sees"),
     ],
 )
 def test_wrong_words_are_named_before_anything_is_measured(arguments, told, monkeypatch, capsys):

@@ -68,7 +68,7 @@ def test_graphed_and_eager_runs_agree(tmp_path, opr):
 
 
 def test_a_graphed_step_is_the_eager_step(tmp_path):
-    """From the same weights, moments and rows: the same weights afterwards, with and without rows of M."""
+    """From the same weights, moments and rows: the same weights afterwards; rows of M among them."""
     with RunDir.create(tmp_path / "run", ATARI) as run:
         trainer = Trainer(ATARI, run)
         for _ in range(4):

@@ -114,6 +114,16 @@ def test_runs_are_found_at_any_depth_once(tmp_path):
         collect([tmp_path / "nowhere"])
 
 
+def test_of_two_with_the_same_seed_the_one_that_was_not_changed_on_the_way_is_taken(tmp_path):
+    altered = write_run(tmp_path / "a", "deepsea/ppo")
+    summary = json.loads((altered / "summary.json").read_text())
+    (altered / "summary.json").write_text(json.dumps(summary | {"changes": ["at step 512: device cuda → cpu"]}))
+    write_run(tmp_path / "b", "deepsea/ppo")
+    runs, problems = collect([tmp_path])
+    assert [Path(run.name).name for run in runs] == ["b"]
+    assert any("device cuda → cpu" in problem.what for problem in problems)
+
+
 def test_the_same_seed_with_another_budget_is_another_run(tmp_path):
     write_run(tmp_path / "a", "deepsea/ppo", steps=1000)
     write_run(tmp_path / "b", "deepsea/ppo", steps=2000)

@@ -135,7 +135,7 @@ def test_summary_and_final_policy_come_back(tmp_path):
     shared = torch.ones(2)
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         assert run.read_summary() is None
-        with pytest.raises(RunFolderError, match=r"has no final.safetensors; the run has not ended: optimist resume"):
+        with pytest.raises(RunFolderError, match=r"has no final policy; the run has not ended: optimist resume"):
             run.read_final()
         run.write_summary({"solved": True, "τ": 0.5, "interval": (math.nan, math.inf)})
         run.write_final({"w": shared, "tied": shared, "t": torch.ones(2, 3).T}, {"step": "7"})

@@ -65,8 +65,9 @@ def test_every_random_part_has_a_seed_of_its_own(envs):
 
 
 def test_a_device_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match="device must be cpu, cuda or cuda:N, got 'gpu'"):
-        prepare_torch(RunConfig(device="gpu"))
+    for name in ("gpu", "meta", "mps"):
+        with pytest.raises(ConfigError, match=f"device must be cpu, cuda or cuda:N, got '{name}'"):
+            prepare_torch(RunConfig(device=name))
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="torch sees no CUDA device"):
             prepare_torch(RunConfig(device="cuda"))

@@ -138,7 +138,7 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
             player = self.evaluations.player
             player.process.kill()
             player.process.join()
-            with suppress(EOFError):  # a result that was already on its way is lost too
+            with suppress(EOFError, ConnectionError):  # a result that was already on its way is lost too
                 while True:
                     player.ours.recv()
             os.kill(os.getpid(), signal.SIGTERM)
@@ -152,6 +152,19 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
     monkeypatch.setattr(Trainer, "one_update", update)
     resume(tmp_path / "cut", progress=False)
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_the_player_ends_quietly_when_the_training_is_gone(read):
+    """As a killed training leaves it: the connection is closed, and reset where a result lay unread."""
+    player, policy = BackgroundPlayer(BESIDE), make_policy(BESIDE, make_envs(BESIDE.env))
+    player.begin({name: tensor.numpy() for name, tensor in policy.state_dict().items()}, 0)
+    assert player.ours.poll(60)
+    if read:
+        player.result()
+    player.ours.close()
+    player.process.join(60)
+    assert player.process.exitcode == 0
 
 
 def test_signals_that_reach_the_whole_group_are_for_the_training():
@@ -181,5 +194,14 @@ def test_a_player_that_fails_says_why():
     player = BackgroundPlayer(BESIDE)
     player.begin({}, 0)
     with pytest.raises(OptimistError, match="beside the training failed: RuntimeError"):
+        player.result()
+    player.close()
+
+
+def test_a_player_that_cannot_start_says_why():
+    """For example on a GPU that has no memory left for it; here, on one that does not exist."""
+    player = BackgroundPlayer(replace(BESIDE, device="cuda:99"))
+    player.begin({}, 0)
+    with pytest.raises(OptimistError, match=r"beside the training failed: ConfigError: device 'cuda:99'"):
         player.result()
     player.close()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,9 @@ from optimist.algorithms.value_based_config import DQNConfig
 from optimist.anchors.config import SILConfig
 from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.errors import ConfigError
+from optimist.errors import ConfigError, RunFolderError
 from optimist.tracking.config_io import to_toml
+from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
 
 LENGTH = 200  # of every episode of Pendulum-v1
@@ -128,3 +132,71 @@ def test_a_run_resumed_at_its_end_leaves_its_last_checkpoint_as_it_was(tmp_path)
     (tmp_path / "run" / "summary.json").unlink()
     resume(tmp_path / "run", progress=False)
     assert {file.name: file.read_bytes() for file in checkpoint.iterdir()} == before
+
+
+def test_a_signal_in_the_last_update_loses_nothing(tmp_path, monkeypatch):
+    """Also where environments cannot save their state, and a signal elsewhere goes back to the last checkpoint."""
+    config = dataclasses.replace(CARTPOLE, checkpoint_every=10_000, final_episodes=2)
+    update = Trainer.one_update
+
+    def stopped_at_the_end(self: Trainer) -> dict[str, float]:
+        metrics = update(self)
+        if self.update == config.total_updates:
+            os.kill(os.getpid(), signal.SIGINT)
+        return metrics
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "one_update", stopped_at_the_end)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "run", progress=False)
+    monkeypatch.setattr(Trainer, "one_update", None)  # nothing is trained again
+    assert resume(tmp_path / "run", progress=False)["final_evaluation"]["episodes"] == 2
+
+
+def test_a_run_that_is_trained_to_its_end_plays_its_final_games_on_any_device(tmp_path, monkeypatch):
+    """Generators of one device are of no use on another; final games need none of them."""
+    config = dataclasses.replace(PENDULUM, final_episodes=2)
+    whole = train(config, tmp_path / "run", progress=False)
+    saved = {path: path.read_bytes() for path in (tmp_path / "run/checkpoints").rglob("*") if path.is_file()}
+    load = RunDir.load_checkpoint
+
+    def from_another_device(run: RunDir) -> Any:
+        state: Any = load(run)
+        assert len(state["algorithm"]["generator"]) > 16
+        state["algorithm"]["generator"] = state["algorithm"]["generator"][:16]  # as long as a GPU's
+        state["collector"]["generator"] = state["collector"]["generator"][:16]
+        state["algorithm"]["anchor"]["generator"] = state["algorithm"]["anchor"]["generator"][:16]
+        return state
+
+    monkeypatch.setattr(RunDir, "load_checkpoint", from_another_device)
+    assert go_further(config, tmp_path / "run")["final_evaluation"] == whole["final_evaluation"]
+    assert {path: path.read_bytes() for path in saved} == saved
+    with pytest.raises(ConfigError, match=r"cannot go on.*total_steps"):
+        go_further(config, tmp_path / "run", total_steps=1_920)
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew_over_what_it_has(tmp_path):
+    train(PENDULUM, tmp_path / "run", progress=False)
+    shutil.rmtree(tmp_path / "run/checkpoints")
+    before = (tmp_path / "run/metrics.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match="its checkpoints are gone"):
+        go_further(PENDULUM, tmp_path / "run", total_steps=1_920)
+    assert (tmp_path / "run/metrics.jsonl").read_bytes() == before
+
+
+def test_other_lanes_are_refused_in_one_line(tmp_path):
+    """Each lane has a generator of its own: with another number of them it would be another run."""
+    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": 2}
+    env = EnvConfig(id="optimist/Atari-v0", num_envs=2, kwargs=game, frame_stack=4)
+    config = dataclasses.replace(PENDULUM, env=env, network=NetworkConfig(kind="nature_cnn", cnn_features=8))
+    config = dataclasses.replace(config, total_steps=16, algorithm=PPOConfig(rollout_steps=8, epochs=1))
+    train(config, tmp_path / "run", progress=False)
+    other = dataclasses.replace(env, kwargs={**game, "lanes": 1})
+    with pytest.raises(ConfigError, match=r"cannot go on.*lanes.*does not fit it"):
+        go_further(config, tmp_path / "run", env=other, total_steps=32)
+
+
+def test_a_finished_run_that_was_moved_knows_where_it_is(tmp_path):
+    train(PENDULUM, tmp_path / "run", progress=False)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert resume(tmp_path / "moved", progress=False)["run"] == str(tmp_path / "moved")

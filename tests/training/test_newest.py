@@ -7,9 +7,10 @@ import pytest
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.door import load
 from optimist.errors import CheckpointError, RunFolderError
+from optimist.tracking.config_io import to_toml
 from optimist.tracking.run_dir import RunDir
 from optimist.training.evaluate import evaluate
-from optimist.training.loop import Trainer, train
+from optimist.training.loop import Trainer, resume, train
 from optimist.training.newest import newest_agent
 from optimist.training.watch import film_agent
 
@@ -78,3 +79,29 @@ def test_weights_that_do_not_fit_the_config_are_one_line(stopped, tmp_path):
     config.write_text(config.read_text().replace("hidden = [\n    8,\n]", "hidden = [\n    9,\n]"))
     with pytest.raises(CheckpointError, match=r"policy at step 128 of .*run does not fit its config: .*size mismatch"):
         evaluate(run)
+
+
+def test_a_run_that_is_trained_further_plays_with_its_newest_checkpoint_again(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    train(CONFIG, run, progress=False)
+    assert newest_agent(run)[1] == "final policy"
+    (run / "config.toml").write_text(to_toml(dataclasses.replace(CONFIG, total_steps=512)))
+    (run / "summary.json").unlink()
+    assert newest_agent(run)[1] == "final policy"  # still what it has
+    update = Trainer.one_update
+
+    def stop_after_one(self):
+        if self.update == 3:
+            raise KeyboardInterrupt
+        return update(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "one_update", stop_after_one)
+        with pytest.raises(KeyboardInterrupt):
+            resume(run, progress=False)
+    assert newest_agent(run)[1] == "policy at step 384"
+    with pytest.raises(RunFolderError, match="the run has not ended"):
+        load(run)
+    resume(run, progress=False)
+    assert newest_agent(run)[1] == "final policy"
+    assert load(run).policy.state_dict().keys() == newest_agent(run)[0].policy.state_dict().keys()

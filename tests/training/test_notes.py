@@ -8,7 +8,7 @@ from dataclasses import replace
 from optimist.config import OPRConfig, SILConfig
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer
-from tests.training.test_signals import RUN
+from tests.training.test_interrupts import RUN
 
 
 def test_a_shaping_that_shapes_nothing_is_named(tmp_path):

@@ -44,9 +44,12 @@ def check(arguments: argparse.Namespace) -> None:
     """Raises for what would only come to light after minutes of measuring."""
     from optimist.envs.atari.emulator import find_rom
     from optimist.presets import get_preset
+    from optimist.training.build import usable_device
 
     if not arguments.seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {arguments.seconds}")
+    if arguments.device is not None:
+        usable_device(arguments.device)
     find_rom(arguments.game)
     for name in arguments.presets:
         if not name.startswith("atari/"):

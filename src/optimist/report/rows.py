@@ -178,10 +178,10 @@ def _shown(path: Path, folder: Path) -> str:
 
 
 def _without_repeats(runs: list[Run]) -> tuple[list[Run], list[Problem]]:
-    """Each seed of a method on an environment with a budget once: rather a finished run, then the first."""
+    """Each seed of a method on an environment with a budget once: rather a finished run, rather an unchanged one."""
     kept: dict[tuple[Any, ...], list[Run]] = {}
     dropped: dict[str, list[str]] = {}
-    for run in sorted(runs, key=lambda run: not run.finished):
+    for run in sorted(runs, key=lambda run: (not run.finished, bool(run.summary.get("changes")))):
         others = kept.setdefault((run.identity, run.seed, run.sticky), [])
         taken = next((other for other in others if same("budget", other.budget, run.budget)), None)
         if run.seed is not None and taken is not None:

@@ -74,6 +74,7 @@ def _facts(run: Run) -> str:
     facts = {
         "preset": run.identity.preset or "–",
         "changed": ", ".join(run.identity.changes) or "nothing",
+        "changed on the way": "; ".join(map(str, run.summary.get("changes", ()))) or None,
         "steps": f"{run.steps:,} of {run.budget:,}",
         "sticky actions": None if run.sticky is None else f"{run.sticky:g}",
         "training episodes": _whole(run.summary.get("episodes")),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -108,6 +108,12 @@ class RunDir:
         newest = checkpoint.latest_checkpoint(self.checkpoints)
         return None if newest is None else checkpoint.checkpoint_step(newest)
 
+    def how_to_go_on(self) -> str:
+        """What whoever stopped has to know: the command that goes on from the newest checkpoint, if there is one."""
+        saved = self.last_saved
+        command = f"`optimist resume {self.path}`"
+        return "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
+
     def load_checkpoint(self) -> Nested | None:
         """The newest checkpoint's state, or None before the first; metrics.jsonl is cut back to that moment."""
         newest = checkpoint.latest_checkpoint(self.checkpoints)
@@ -148,18 +154,25 @@ class RunDir:
 
     @property
     def has_final(self) -> bool:
-        """Whether the run has come to its end."""
-        return (self.path / FINAL).exists()
+        """Whether the run has come to its end, and was not trained further since."""
+        if not (self.path / FINAL).exists():
+            return False
+        with self._opened_final() as (_, words):
+            return int(words.get("steps", 0)) >= (self.last_saved or 0)
 
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
         """The last policy's weights and the words about it."""
-        path = self.path / FINAL
         if not self.has_final:
-            raise RunFolderError(f"{self.path} has no {FINAL}; the run has not ended: optimist resume {self.path}")
+            raise RunFolderError(f"{self.path} has no final policy; the run has not ended: optimist resume {self.path}")
+        with self._opened_final() as (file, words):
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, words  # noqa: SIM118
+
+    @contextmanager
+    def _opened_final(self) -> Iterator[tuple[Any, dict[str, str]]]:
+        path = self.path / FINAL
         try:
             with safe_open(path, framework="pt") as file:
-                words = json.loads((file.metadata() or {}).get(WORDS, "{}"))
-                return {name: file.get_tensor(name).clone() for name in file.keys()}, words  # noqa: SIM118
+                yield file, json.loads((file.metadata() or {}).get(WORDS, "{}"))
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
 

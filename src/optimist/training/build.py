@@ -134,14 +134,26 @@ def prepare_torch(config: RunConfig) -> None:
         torch.use_deterministic_algorithms(config.deterministic)
     torch.set_float32_matmul_precision(config.matmul_precision)
     torch.backends.cudnn.benchmark = not config.deterministic  # choose the fastest convolutions for the shapes at hand
-    try:
-        device = torch.device(config.device)
-    except RuntimeError as error:
-        raise ConfigError(f"device must be cpu, cuda or cuda:N, got '{config.device}'") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device '{config.device}' was asked for, but torch sees no CUDA device; use --device cpu")
+    device = usable_device(config.device)
     if device.type == "cuda" and device.index is not None:
-        found = torch.cuda.device_count()
-        if device.index >= found:
-            raise ConfigError(f"device '{config.device}' was asked for, but torch sees cuda:0 to cuda:{found - 1}")
         torch.cuda.set_device(device)  # where streams and events are made, and graphs recorded: else they stay empty
+
+
+def usable_device(name: str) -> torch.device:
+    """The device of that name, if there is one that can train."""
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise _no_device(name) from error
+    if device.type not in ("cpu", "cuda"):
+        raise _no_device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device '{name}' was asked for, but torch sees no CUDA device; new runs take --device cpu")
+    if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        raise ConfigError(f"device '{name}' was asked for, but torch sees cuda:0 to cuda:{last}")
+    return device
+
+
+def _no_device(name: str) -> ConfigError:
+    return ConfigError(f"device must be cpu, cuda or cuda:N, got '{name}'")

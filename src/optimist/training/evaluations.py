@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from optimist.config import RunConfig
+from optimist.cuda.errors import explanation
 from optimist.envs.make import make_envs
 from optimist.errors import OptimistError
 from optimist.networks.policy import PolicyNetwork
@@ -137,22 +138,32 @@ def _serve(connection: Connection, config: RunConfig) -> None:
         signal.signal(number, signal.SIG_IGN)
     if config.env.vectorization == "async":  # this process may have none of its own; the games are the same
         config = replace(config, env=replace(config.env, vectorization="sync"))
-    prepare_torch(config)
-    envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
-    policy = make_policy(config, envs)
-    envs.close()
+    policy, failure = None, None
+    try:
+        prepare_torch(config)
+        envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
+        policy = make_policy(config, envs)
+        envs.close()
+    except Exception as error:  # told when somebody asks
+        failure = _told(error)
     while True:
         try:
             weights, seed = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):  # reset, where the training ended with a result it had not read
             return
-        try:
-            policy.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in weights.items()})
-            answer: float | str = _mean_return(config, policy, seed)
-        except Exception as error:  # told to the training, which stops
-            answer = f"{type(error).__name__}: {error}"
-        with suppress(BrokenPipeError):  # the training was killed meanwhile; the next `recv` ends this process
+        answer: float | str | None = failure
+        if policy is not None:
+            try:
+                policy.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in weights.items()})
+                answer = _mean_return(config, policy, seed)
+            except Exception as error:  # told to the training, which stops
+                answer = _told(error)
+        with suppress(ConnectionError):  # the training was killed meanwhile; the next `recv` ends this process
             connection.send(answer)
+
+
+def _told(error: Exception) -> str:
+    return explanation(error) or f"{type(error).__name__}: {error}"
 
 
 def _mean_return(config: RunConfig, policy: PolicyNetwork, seed: int) -> float:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +19,7 @@ from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
 from optimist.cuda.wake import waking
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
-from optimist.errors import ConfigError, NonFiniteLoss
+from optimist.errors import ConfigError, NonFiniteLoss, RunFolderError
 from optimist.networks.policy import PolicyNetwork
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
@@ -35,26 +32,35 @@ from optimist.tracking.writers import Writers
 from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
 from optimist.training.evaluate import play, summarize_policy
 from optimist.training.evaluations import Evaluations
+from optimist.training.interrupts import Interrupt, Stopped, interrupts
 from optimist.training.scores import Scores
 from optimist.training.seeding import derive_seed
+
+LEARNING = ("algorithm.", "opr.", "sil.")
+"""Settings that have no part in playing."""
 
 
 def train(config: RunConfig, out: Path | None = None, *, progress: bool = True) -> dict[str, Any]:
     """Train one run into a new folder; its summary."""
-    with RunDir.create(out, config) as run:
+    with RunDir.create(out, config) as run, explained(run.how_to_go_on):
         return Trainer(config, run).run(progress=progress)
 
 
 def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
     """Go on with a run where its newest checkpoint left it; its summary. A finished run is left alone."""
-    with RunDir.open(path) as run:
+    with RunDir.open(path) as run, explained(run.how_to_go_on):
         summary = run.read_summary()
         if summary is not None:
             if progress:
                 more = run.config.total_updates * run.config.batch_size > summary.get("steps", 0)
                 rest = " (total_steps was raised since: without summary.json it would go on)" if more else ""
                 print(f"optimist: this run is finished{rest}; its summary:", file=sys.stderr)
-            return summary
+            return summary | {"run": str(run.path)}  # it may have been moved
+        if run.last_saved is None and run.has_final:
+            raise RunFolderError(
+                f"{path} has come to its end and its checkpoints are gone: it would begin anew, over what is there; "
+                "train a new run"
+            )
         trainer = Trainer(run.config, run)
         state = run.load_checkpoint()
         if state is not None:
@@ -103,8 +109,7 @@ class Trainer:
             closing(self),
             Writers(self.run_dir, config, self.resumed_at) as writers,
             Progress(config, progress, start=self.step, notes=self._notes() + writers.notes) as display,
-            _interrupts() as interrupted,
-            explained(self.run_dir.path),
+            interrupts() as interrupted,
         ):
             self.evaluations.prepare()
             while self.update < config.total_updates:
@@ -121,6 +126,8 @@ class Trainer:
                     metrics["time/steps_per_second"] = display.steps_per_second
                     writers.write(self.step, metrics)
                 display.update(self.step, metrics)
+                if self.update == config.total_updates:
+                    break  # the end saves in any case, and needs no new episodes
                 self._save_if_due()
                 self.leaving = interrupted.signal is not None
                 if interrupted.signal is not None and not (config.save_when_stopped and self.collector.underway):
@@ -129,7 +136,7 @@ class Trainer:
                 display.message(f"final evaluation: {config.final_episodes} fresh episodes")
             try:
                 summary = self._finish(interrupted)
-            except _Stopped as stopped:
+            except Stopped as stopped:
                 self._leave(stopped.number, display, saving=False)
         summary["time/seconds"] = time.perf_counter() - started
         summary["time/steps_per_second"] = (self.step - first) / summary["time/seconds"]
@@ -166,12 +173,21 @@ class Trainer:
         }
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over the state of `state_dict`; environments without state restart as they did when it was saved."""
+        """Take over the state of `state_dict`; environments without state restart as they did when it was saved.
+
+        Of a run that is trained to its end, weights and scores are all that is needed.
+        """
         changed = self._compare_config(from_toml(RunConfig, state["config"]) if "config" in state else self.config)
         self.update = state["update"]
         self.changes = [*state.get("changes", []), *(f"at step {self.step:,}: {change}" for change in changed)]
+        # Only the final games are left, and any device can play them; but whether a changed learner fits shows in all.
+        over = self.update >= self.config.total_updates and not any(c.startswith(LEARNING) for c in changed)
         try:
-            self.algorithm.load_state_dict(state["algorithm"])
+            if over:
+                self.policy.load_state_dict(state["algorithm"]["policy"])
+            else:
+                self.algorithm.load_state_dict(state["algorithm"])
+                self.collector.load_state_dict(state["collector"])
         except (RuntimeError, KeyError, ValueError, IndexError) as error:
             if not changed:
                 raise
@@ -180,8 +196,9 @@ class Trainer:
                 "undo that, or train a new run"
             ) from error
         self.scores.load_state_dict(state["scores"])
+        if over:
+            return
         self.evaluations.load_state_dict(state["evaluation"])
-        self.collector.load_state_dict(state["collector"])
         if self.saves_envs:
             restore_state(self.envs, state["envs"])
         else:
@@ -292,16 +309,14 @@ class Trainer:
         """Stop between two updates: save where that changes nothing, or may; else keep the last checkpoint."""
         if saving and (self.config.save_when_stopped or (self.saves_envs and not self.collector.underway)):
             self._restart_and_save()
-        saved = self.run_dir.last_saved
-        command = f"`optimist resume {self.run_dir.path}`"
-        rest = "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
-        display.message(f"stopped at step {self.step:,}; {rest}")
+        display.message(f"stopped at step {self.step:,}; {self.run_dir.how_to_go_on()}")
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    def _finish(self, interrupted: _Interrupt) -> dict[str, Any]:
+    def _finish(self, interrupted: Interrupt) -> dict[str, Any]:
         """The last policy and the summary."""
         config = self.config
-        self._save()
+        if self.run_dir.last_saved != self.step:  # else a resumed run was at its end already
+            self._save()
         self.run_dir.write_final(self.policy.state_dict(), {"preset": config.preset, "steps": str(self.step)})
         about = {
             "preset": config.preset,
@@ -317,7 +332,7 @@ class Trainer:
         }
         return about | self.scores.summary() | self._final_evaluation(interrupted)
 
-    def _final_evaluation(self, interrupted: _Interrupt) -> dict[str, Any]:
+    def _final_evaluation(self, interrupted: Interrupt) -> dict[str, Any]:
         """Fresh episodes of the last policy, as many as the config asks for."""
         config = self.config
         if not config.final_episodes:
@@ -337,53 +352,3 @@ def _idle_shaping(opr: OPRConfig) -> list[str]:
         return []
     why = "a recorded π_good is known for replayed steps only (opr.augment_share), or set opr.reference"
     return [f"OPR: no reward is shaped: {why}"]
-
-
-class _Stopped(Exception):
-    """A signal came while nothing could be lost."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@dataclass
-class _Interrupt:
-    signal: int | None = None
-    raises: bool = False
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Here a signal stops what is being done, instead of waiting for its end."""
-        if self.signal is not None:
-            raise _Stopped(self.signal)
-        self.raises = True
-        try:
-            yield
-        finally:
-            self.raises = False
-
-
-@contextmanager
-def _interrupts() -> Iterator[_Interrupt]:
-    """SIGINT and SIGTERM only raise a flag, so that the run can stop between two updates; the same again stops now."""
-    interrupt = _Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-
-    def handle(number: int, _: Any) -> None:
-        if interrupt.signal == number:  # SIGTERM behind a SIGINT may be of whoever began this process and others
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        interrupt.signal = number
-        if interrupt.raises:
-            interrupt.raises = False
-            raise _Stopped(number)
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
