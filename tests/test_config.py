@@ -41,6 +41,10 @@ BAD = [
     *[(RunConfig, {n: 0}, n) for n in ("total_steps", "checkpoint_every", "log_every", "evaluate_episodes", "threads")],
     *[(RunConfig, {n: -1}, n) for n in ("seed", "evaluate_every")],
     (RunConfig, {"total_steps": 1e5}, "total_steps must be a whole number"),
+    (RunConfig, {"opr": True}, "opr must be OPRConfig"),
+    (RunConfig, {"algorithm": "ppo"}, "algorithm must be PPOConfig"),
+    (NetworkConfig, {"hidden": 64}, r"network\.hidden must be a list"),
+    (PPOConfig, {"learning_rate": "1e-3"}, r"ppo\.learning_rate must be a number"),
 ]
 
 
@@ -56,7 +60,7 @@ def test_a_misspelt_word_gets_a_suggestion():
         EnvConfig(truncation="bootstrp")
 
 
-def testone_update_takes_t_times_n_steps_and_there_is_at_least_one():
+def test_one_update_takes_t_times_n_steps_and_there_is_at_least_one():
     config = RunConfig(total_steps=1000, env=EnvConfig(num_envs=4), algorithm=PPOConfig(rollout_steps=32))
     assert (config.batch_size, config.total_updates) == (128, 7)
     assert dataclasses.replace(config, total_steps=5).total_updates == 1

@@ -14,7 +14,8 @@ from optimist.algorithms.actor_critic_config import (
 )
 from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig, ValueBasedConfig
 from optimist.anchors.config import SILConfig
-from optimist.core.config import OPRConfig, check_fields
+from optimist.core.config import OPRConfig
+from optimist.core.fields import check_fields
 from optimist.errors import ConfigError
 
 __all__ = [

@@ -142,3 +142,26 @@ def test_the_line_names_the_file(tmp_path):
         read_plan(path)
     with pytest.raises(ConfigError, match=r"cannot read config file .*absent\.toml"):
         read_plan(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize(
+    ("preset", "flags", "told"),
+    [
+        ("atari/fast", "game = ['Pong', 'Brekout']", r"my\.toml: no Atari game 'Brekout'; did you mean 'Breakout'\?"),
+        ("atari/fast", "game = ['Pong', 'Joust']", r"my\.toml: Joust is for two players"),
+        ("gym/ppo", "env = 'CartPol-v1'", r"my\.toml: no environment 'CartPol-v1'; did you mean 'CartPole-v1'\?"),
+    ],
+)
+def test_games_and_environments_that_do_not_exist_are_named_before_the_first_run(preset, flags, told, tmp_path):
+    (tmp_path / "my.toml").write_text(f'presets = ["{preset}"]\nseeds = 1\nflags.{flags}\n')
+    with pytest.raises(ConfigError, match=told):
+        read_plan(tmp_path / "my.toml")
+
+
+def test_what_may_be_installed_elsewhere_only_is_left_to_the_run(tmp_path, monkeypatch):
+    path = tmp_path / "my.toml"
+    path.write_text('presets = ["gym/ppo"]\nseeds = 1\nflags.env = "not_here:Some-v0"\n')
+    assert len(read_plan(path).runs) == 1
+    path.write_text('presets = ["atari/fast"]\nseeds = 1\nflags.game = "Brekout"\n')
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert len(read_plan(path).runs) == 1

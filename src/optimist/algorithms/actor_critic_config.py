@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from optimist.core.config import check_fields
+from optimist.core.fields import check_fields
 from optimist.errors import ConfigError
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
+from optimist.core.fields import check_fields
 from optimist.errors import ConfigError, unknown_name
 
 
@@ -171,19 +171,3 @@ def require_config(config: OPRConfig | None) -> OPRConfig:
 def _require(holds: bool, name: str, expected: str, value: object) -> None:
     if not holds:
         raise ConfigError(f"opr.{name} must be {expected}, got {value}")
-
-
-@cache  # a sweep of a thousand runs asks ten thousand times
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def check_fields(config: Any, path: str) -> None:
-    """Raise, naming it, if a field that takes one of a few words, or a whole number, holds something else."""
-    for name, hint in _hints(type(config)).items():  # type: ignore[arg-type]
-        value = getattr(config, name)
-        if get_origin(hint) is Literal and value not in get_args(hint):
-            raise unknown_name(f"{path}{name} called", str(value), get_args(hint))
-        whole = hint is int or (hint == int | None and value is not None)
-        if whole and type(value) is not int:
-            raise ConfigError(f"{path}{name} must be a whole number, got {value!r}")

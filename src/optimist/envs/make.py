@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import math
 import re
 from contextlib import nullcontext
@@ -87,6 +88,17 @@ def find_spec(env_id: str) -> EnvSpec:
         f"did you mean '{near}'?" if near else "expected a registered Gymnasium id, or module:id to import its package"
     )
     raise UnknownName(f"no environment '{env_id}'; {hint}")
+
+
+def check_env(config: EnvConfig) -> None:
+    """Raise if there is no such environment or game, as far as that is known here without making it."""
+    if ":" in config.id:  # of a package that may be installed only where the environment will be made
+        return
+    spec = find_spec(config.id)
+    if spec.id == "optimist/Atari-v0" and importlib.util.find_spec("ale_py") is not None:
+        from optimist.envs.atari.emulator import find_rom
+
+        find_rom(config.kwargs.get("game", ""))
 
 
 def check_spaces(env_id: str, observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.config import RunConfig
+from optimist.envs.make import check_env
 from optimist.errors import ConfigError, unknown_name
 from optimist.presets import Preset, get_preset
 from optimist.sweep.statistic import check_statistic
@@ -57,7 +58,10 @@ def read_plan(path: Path) -> Plan:
     """The plan a sweep file describes."""
     document = read_toml(path)
     with _named(path):
-        return make_plan(document)
+        plan = make_plan(document)
+        for env in {run.env: run.config.env for run in plan.runs}.values():
+            check_env(env)  # rather now than when its turn comes, hours later
+    return plan
 
 
 def make_plan(document: Mapping[str, Any]) -> Plan:
