@@ -1,8 +1,8 @@
 """Where a step of Atari goes: the collector alone, without updates, for several divisions of the games.
 
-    python benchmarks/atari_lanes.py --game Pong --divisions 64,8,2,normal 64,8,4,idle --device cuda --out lanes.jsonl
+    python benchmarks/atari_lanes.py --game Pong --divisions 64,8,4,idle,threads 64,8,4,idle,processes --out lanes.jsonl
 
-A division is games,lanes,threads of a lane,priority of these threads. A row has steps/s, the cores in use, and the
+A division is games,lanes,workers of a lane,their priority,their kind. A row has steps/s, the cores in use, and the
 mean milliseconds of the parts of a lane's step: deciding, sending, receiving. `--decide nothing` plays random moves
 instead of the policy's: the gap to the emulators alone (`optimist bench atari`) is then what waiting for the last lane
 costs, the gap to a row with decisions what they cost.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import statistics
 import tempfile
 import time
@@ -33,6 +33,7 @@ from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer
 
 PARTS = {"decide": (Decider, "decide"), "send": (Lane, "send"), "receive": (Lane, "receive_unread")}
+DIVISIONS = ["8,4,2,normal,threads", "8,4,2,normal,processes", "64,8,4,idle,threads", "64,8,4,idle,processes"]
 WARM_UP = 3
 """Rollouts that do not count: graphs are recorded, first games end."""
 
@@ -40,7 +41,7 @@ WARM_UP = 3
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="Alien")
-    parser.add_argument("--divisions", nargs="+", default=["8,4,2,normal", "64,8,2,normal", "64,8,4,idle"])
+    parser.add_argument("--divisions", nargs="+", default=DIVISIONS)
     parser.add_argument("--decide", choices=["policy", "nothing"], default="policy")
     parser.add_argument("--seconds", type=float, default=5.0, help="time per division, at least 4 rollouts")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -51,11 +52,10 @@ def main() -> None:
         random, (owner, method) = np.random.default_rng(0), PARTS["decide"]
         setattr(owner, method, lambda decider: random.integers(0, 2, len(decider.host_actions)))
     for division in args.divisions:
-        *numbers, priority = division.split(",")
-        games, *divided = map(int, numbers)
-        kwargs = {**dict(zip(("lanes", "threads"), divided, strict=True)), "priority": priority}
-        row = {"game": args.game, "decide": args.decide, "games": games, **kwargs}
-        row |= measure(args.game, games, kwargs, args.device, args.seconds, times)
+        games, lanes, threads, priority, workers = division.split(",")
+        kwargs = {"lanes": int(lanes), "threads": int(threads), "priority": priority, "workers": workers}
+        row = {"game": args.game, "decide": args.decide, "games": int(games), **kwargs}
+        row |= measure(args.game, int(games), kwargs, args.device, args.seconds, times)
         print(json.dumps(row), flush=True)
         if args.out:
             with args.out.open("a") as file:
@@ -94,20 +94,26 @@ def measure(
         for _ in range(WARM_UP):
             collector.collect()
         times.clear()
-        before, begin, rollouts = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter(), 0
+        before, begin, rollouts = busy(), time.perf_counter(), 0
         while rollouts < 4 or time.perf_counter() - begin < seconds:
             collector.collect()
             rollouts += 1
-        elapsed, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
+        elapsed, used = time.perf_counter() - begin, busy() - before
         trainer.close()
-    busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = {name: 1e3 * statistics.fmean(spans) for name, spans in times.items()}
     return {
         "steps_per_second": rollouts * games * collector.num_steps / elapsed,
-        "cores": busy / elapsed,
+        "cores": used / elapsed,
         "lane_step_ms": 1e3 * elapsed / rollouts / collector.num_steps,
         **{f"{name}_ms": found[name] for name in PARTS if name in found},
     }
+
+
+def busy() -> float:
+    """Seconds that all cores have worked, whoever for: the workers are no part of this process."""
+    with Path("/proc/stat").open() as file:
+        user, nice, system, *_ = map(float, file.readline().split()[1:])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

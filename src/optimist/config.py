@@ -35,6 +35,9 @@ __all__ = [
     "ValueBasedConfig",
 ]
 
+DIVIDING = ("lanes", "threads", "workers", "priority")
+"""Keywords of environments that divide their games among cores and threads: the games are the same."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvConfig:

@@ -13,6 +13,7 @@ from optimist.cli import bench_atari
 from optimist.cli.main import main
 from optimist.config import DQNConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.envs.atari import bench
+from optimist.envs.atari.apart import HAS_SHARED_MEMORY
 from optimist.presets import get_preset
 from optimist.training import speed
 from optimist.training.loop import Trainer
@@ -21,7 +22,7 @@ from optimist.training.speed import sustained_speed
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
-    monkeypatch.setattr(bench_atari, "EMULATORS", ((2, 1), (2, 2)))
+    monkeypatch.setattr(bench_atari, "SIZES", (2,))
     monkeypatch.setattr(bench, "WARM_UP_STEPS", 24)
     monkeypatch.setattr(speed, "WARM_UP_STEPS", 64)
 
@@ -30,7 +31,8 @@ def test_the_emulator_alone(capsys):
     assert main(["bench", "atari", "--game", "Pong", "--seconds", "0.1", "--presets", "--json"]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["game"] == "Pong"
-    assert {"2 games, 1 lane", "2 games, 2 lanes"} <= set(result["emulator"])
+    assert {"2 games, 1 lane, threads", "2 games, threads"} <= set(result["emulator"])
+    assert ("2 games, processes" in result["emulator"]) == HAS_SHARED_MEMORY
     assert all(speed > 0 for speed in result["emulator"].values())
     assert result["training"] == {}
 
@@ -45,8 +47,8 @@ def test_a_preset_stands_beside_the_emulator(monkeypatch, capsys):
     monkeypatch.setattr("optimist.presets.get_preset", lambda name: lambda game: small)
     result = bench_atari.measure("Pong", "cpu", 0.1, ["atari/smoke"])
     figures = result["training"]["atari/smoke"]
-    alone = max(result["emulator"]["2 games, 1 lane"], result["emulator"]["2 games, 2 lanes"])
-    assert figures["share_of_emulator_at_this_size"] == figures["steps_per_second"] / alone
+    alone = {name: speed for name, speed in result["emulator"].items() if "envpool" not in name}
+    assert figures["share_of_emulator_at_this_size"] == figures["steps_per_second"] / max(alone.values())
     assert 0 < figures["share_of_emulator_at_its_best"] <= figures["share_of_emulator_at_this_size"]
     bench_atari.print_figures(result)
     assert "Training on CPU" in capsys.readouterr().out

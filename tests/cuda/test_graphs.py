@@ -15,6 +15,7 @@ from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
+from tests.rollout.test_decider import assert_decisions_are_each_game_s_own, make_decider
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -106,23 +107,29 @@ def test_a_graphed_step_is_the_eager_step(tmp_path):
 def test_the_graphed_sampler_draws_from_the_policy(tmp_path):
     with RunDir.create(tmp_path / "run", ATARI) as run:
         trainer = Trainer(ATARI, run)
-        collector, decider = trainer.collector, trainer.collector.deciders[0]
-        decider.begin()
+        collector, decider = trainer.collector, trainer.collector.decider
         torch.manual_seed(0)
         with torch.no_grad():
             trainer.policy.actor.weight.normal_(std=0.5)
             trainer.policy.actor.bias.normal_(std=0.5)
-        obs = collector.host_obs[: len(decider.host_obs)].cuda()
+        obs = collector.host_obs.cuda()
         probs = trainer.policy.action_params(obs).softmax(-1)
         counts = torch.zeros_like(probs)
-        draws = 4_000
-        for _ in range(draws):
-            decider.time.zero_()
-            actions = torch.from_numpy(decider.decide()).cuda()
-            counts.scatter_add_(1, actions[:, None], torch.ones_like(counts[:, :1]))
+        games, rounds, steps = range(len(obs)), 200, collector.num_steps
+        for _ in range(rounds):
+            decider.begin()
+            for t in range(steps):
+                actions = torch.from_numpy(decider.decide(games, [t] * len(obs))).cuda()
+                counts.scatter_add_(1, actions[:, None], torch.ones_like(counts[:, :1]))
+        draws = rounds * steps
         error = (counts / draws - probs).abs()
         assert float((error / (probs * (1 - probs) / draws).sqrt().clamp_min(1e-4)).max()) < 4.5
         trainer.envs.close()
+
+
+def test_a_recorded_decision_does_not_depend_on_who_else_is_decided_for():
+    """Else a run would depend on who is ready first."""
+    assert_decisions_are_each_game_s_own(make_decider("cuda", graphs=True))
 
 
 def test_a_graphed_run_resumes(tmp_path):

@@ -277,22 +277,28 @@ def decider_of(network, games: int = 256) -> Decider:
         network,
         torch.Generator(DEVICE).manual_seed(3),
         host_obs=pictures,
-        host_actions=torch.zeros(games, dtype=torch.int64).pin_memory(),
-        rows=torch.zeros((64, *pictures.shape), dtype=torch.uint8, device=DEVICE),
-        actions=torch.zeros((64, games), dtype=torch.int64, device=DEVICE),
+        rows=torch.zeros((16 * games + 1, STACK, SIDE, SIDE), dtype=torch.uint8, device=DEVICE),
+        actions=torch.zeros(16 * games + 1, dtype=torch.int64, device=DEVICE),
+        at_once=games,
         graphs=True,
     )
+
+
+def decisions_of(decider: Decider, times: int = 16) -> np.ndarray:
+    """What is decided for every game, so many times, [times, games]."""
+    games = range(len(decider.host_obs))
+    decider.begin()
+    return np.stack([decider.decide(games, [t] * len(games)).copy() for t in range(times)])
 
 
 def test_recorded_decisions_follow_epsilon():
     network = make_network(NATURE)
     network.epsilon = 1.0
     decider = decider_of(network)
-    decider.begin()
     greedy = network.act_greedily(decider.host_obs.to(DEVICE)).cpu().numpy()
 
-    def share_of_greedy(times: int = 8) -> float:
-        return float(np.mean([(decider.decide() == greedy).mean() for _ in range(times)]))
+    def share_of_greedy() -> float:
+        return float((decisions_of(decider, 8) == greedy).mean())
 
     assert share_of_greedy() == pytest.approx(1 / ACTIONS, abs=0.05)
     network.epsilon = 0.4
@@ -304,14 +310,11 @@ def test_recorded_decisions_follow_epsilon():
 def test_recorded_decisions_have_fresh_noise():
     network = make_network(RAINBOW)
     network.epsilon = 0.0
-    decider = decider_of(network)
-    decider.begin()
-    decisions = np.stack([decider.decide().copy() for _ in range(16)])
+    decisions = decisions_of(decider_of(network))
     assert ((decisions != decisions[0]).any(0)).mean() > 0.2
     quiet = decider_of(make_network(QUIET))
     quiet.policy.epsilon = 0.0
-    quiet.begin()
-    decisions = np.stack([quiet.decide().copy() for _ in range(4)])
+    decisions = decisions_of(quiet, 4)
     assert (decisions == decisions[0]).all()
 
 

@@ -108,7 +108,8 @@ def test_an_epsilon_that_only_the_device_knows_does_the_same(epsilon):
     network.epsilon = epsilon
     obs = observations(rows=7).repeat(300, 1)
     expected = network.act(obs, torch.Generator().manual_seed(0))
-    assert network.act_by(network._epsilon, obs, torch.Generator().manual_seed(0)).equal(expected)
+    chances = network.chances(len(obs), torch.Generator().manual_seed(0))
+    assert network.act_on(obs, chances).equal(expected)
     assert "_epsilon" not in network.state_dict()
 
 

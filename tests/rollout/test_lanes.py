@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import fields
 
 import pytest
@@ -12,11 +11,12 @@ from torch import Tensor
 from optimist.config import EnvConfig, NetworkConfig
 from optimist.envs.make import make_envs
 from optimist.networks.actor_critic import make_actor_critic
+from optimist.rollout import lanes as lanes_module
 from optimist.rollout.collector import Collector
 from optimist.rollout.lanes import LaneCollector
 
 
-def rollouts(kind, lanes, greedy=False, rounds=4, **settings):
+def rollouts(kind, lanes=1, greedy=False, rounds=4, **settings):
     game = {"game": "Breakout", "sticky": 0.0, "threads": 1, "max_frames": 100, "lanes": lanes, **settings}
     config = EnvConfig(id="optimist/Atari-v0", num_envs=4, kwargs=game, clip_rewards=True, frame_stack=4)
     envs = make_envs(config, seed=0)
@@ -24,7 +24,7 @@ def rollouts(kind, lanes, greedy=False, rounds=4, **settings):
     network = NetworkConfig(kind="nature_cnn", cnn_features=16)
     policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
     if greedy:
-        policy.act = lambda obs, generator: policy.act_greedily(obs) * 0 + 3  # the paddle goes one way
+        policy.act = policy.act_on = lambda obs, _: policy.act_greedily(obs) * 0 + 3  # the paddle goes one way
     collector = kind(envs, config, policy, 16, torch.Generator().manual_seed(0))
     collector.restart(3)
     found = []
@@ -46,15 +46,21 @@ def assert_same(one, other):
         assert returns == others_returns
 
 
-def test_one_lane_is_the_plain_collector():
-    one, other = rollouts(Collector, 1), rollouts(LaneCollector, 1)
+@pytest.mark.parametrize("division", [{"lanes": 1}, {"lanes": 2}, {"lanes": 3}, {"lanes": 2, "workers": "processes"}])
+def test_lanes_are_the_plain_collector_where_actions_do_not_depend_on_chance(division):
+    one, other = rollouts(Collector, greedy=True), rollouts(LaneCollector, greedy=True, **division)
     assert_same(one, other)
     assert any(finished for _, finished, _ in one)
 
 
-@pytest.mark.parametrize("lanes", [2, 3])
-def test_several_lanes_play_the_same_games_where_actions_do_not_depend_on_chance(lanes):
-    assert_same(rollouts(Collector, 1, greedy=True), rollouts(LaneCollector, lanes, greedy=True))
+@pytest.mark.parametrize("division", [{"lanes": 3}, {"lanes": 2, "workers": "processes"}, {"lanes": 0}])
+def test_chances_are_those_of_a_games_step_however_games_are_divided(division):
+    one = rollouts(LaneCollector)
+    assert_same(one, rollouts(LaneCollector, **division))
+    actions = torch.cat([columns["actions"] for columns, _, _ in one])
+    assert len(actions.unique()) == 4
+    assert not actions[:, 0].equal(actions[:, 1])
+    assert not one[0][0]["actions"].equal(one[1][0]["actions"])  # fresh ones in every rollout
 
 
 def test_a_lost_life_is_an_end_for_the_learner_unless_it_is_left_to_the_game():
@@ -92,10 +98,11 @@ def test_a_resumed_collector_goes_on_from_its_pictures():
     envs.close()
 
 
-def make_collector(lanes):
-    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": lanes}
+def make_collector(lanes, **settings):
+    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": lanes, **settings}
     config = EnvConfig(id="optimist/Atari-v0", num_envs=lanes, kwargs=game, frame_stack=4)
     envs = make_envs(config, seed=0)
+    torch.manual_seed(0)
     network = NetworkConfig(kind="nature_cnn", cnn_features=16)
     policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
     collector = LaneCollector(envs, config, policy, 4, torch.Generator().manual_seed(0))
@@ -103,32 +110,81 @@ def make_collector(lanes):
     return envs, policy, collector
 
 
-def test_lanes_are_decided_for_side_by_side():
-    envs, policy, collector = make_collector(lanes=3)
-    act, everybody = policy.act, threading.Barrier(3, timeout=30)
+def test_whoever_has_played_is_decided_for_while_others_still_play():
+    envs, _, collector = make_collector(lanes=3, workers="processes")
+    decide, order = collector.decider.decide, []
 
-    def act_with_the_others(obs, generator):
-        everybody.wait()  # breaks unless all three lanes are here at the same time
-        return act(obs, generator)
+    class Slow:
+        """The second lane's answer arrives once the others have made all their steps."""
 
-    policy.act = act_with_the_others
-    assert collector.collect().actions.shape == (4, 3)
-    collector.close()
-    envs.close()
+        def __init__(self, poll):
+            self.wait = poll.poll
+            self.slow = collector.lanes[1].line
+
+        def poll(self):
+            found = self.wait()
+            while (others := [event for event in found if event[0] != self.slow]) == [] and len(order) < 9:
+                found = self.wait()
+            return others or found
+
+    def noted(games, times):
+        order.extend(zip(games, times, strict=True))
+        return decide(games, times)
+
+    collector.decider.decide = noted
+    turns = lanes_module.Turns
+    with pytest.MonkeyPatch.context() as patch:
+
+        def slowed(lanes):
+            made = turns(lanes)
+            made.poll = Slow(made.poll)
+            return made
+
+        patch.setattr(lanes_module, "Turns", slowed)
+        rollout = collector.collect()
+    assert order[:3] == [(0, 0), (1, 0), (2, 0)]
+    assert {game for game, _ in order[3:9]} == {0, 2}  # all that these two have left
+    assert order[9:] == [(1, 1), (1, 2), (1, 3)]
+    again = make_collector(lanes=3, workers="processes")
+    assert rollout.actions.equal(again[2].collect().actions)
+    for opened in (envs, again[0]):
+        opened.close()
 
 
-def test_a_lane_that_fails_says_so_and_keeps_no_other_waiting():
-    before = set(threading.enumerate())
+def test_no_more_lanes_play_at_once_than_may_and_those_behind_go_first(monkeypatch):
     envs, _, collector = make_collector(lanes=3)
+    expected = collector.collect().actions.clone()
+    begun, begin = [], lanes_module.Turns.begin
+
+    def noted(turns, number, actions):
+        begin(turns, number, actions)
+        begun.append((number, len(turns.underway)))
+
+    monkeypatch.setattr(lanes_module.Turns, "begin", noted)
+    again = make_collector(lanes=3)
+    again[2].most_at_play = 2
+    assert again[2].collect().actions.equal(expected)
+    assert [number for number, _ in begun] == [0, 1, 2] * 4
+    assert max(count for _, count in begun) == 2
+    for opened in (envs, again[0]):
+        opened.close()
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_a_lane_that_fails_says_so_and_leaves_no_other_in_the_middle_of_a_step(workers):
+    envs, _, collector = make_collector(lanes=3, workers=workers)
+    healthy = collector.lanes[1].receive_unread
 
     def broken():
+        healthy()
         raise OSError("the console is on fire")
 
     collector.lanes[1].receive_unread = broken
     with pytest.raises(OSError, match="on fire"):
         collector.collect()
-    collector.close()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10)
-        assert not thread.is_alive(), thread.name
-    envs.close()
+    collector.lanes[1].receive_unread = healthy
+    collector.restart(3)
+    fresh = make_collector(lanes=3, workers=workers)
+    assert collector.obs.tolist() == fresh[2].obs.tolist()
+    for opened in (envs, fresh[0]):
+        opened.close()

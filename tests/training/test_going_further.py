@@ -17,6 +17,8 @@ from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, EnvConfig,
 from optimist.core.config import OPRConfig
 from optimist.errors import ConfigError, RunFolderError
 from optimist.tracking.config_io import to_toml
+from optimist.tracking.metrics import without_time
+from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
 
@@ -184,16 +186,21 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew_over_what_it_has(tmp
     assert (tmp_path / "run/metrics.jsonl").read_bytes() == before
 
 
-def test_other_lanes_are_refused_in_one_line(tmp_path):
-    """Each lane has a generator of its own: with another number of them it would be another run."""
+def test_a_run_goes_on_however_its_games_are_divided(tmp_path):
+    """Chances are drawn for each step of each game: it does not matter who plays them."""
     game = {"game": "Pong", "sticky": 0.0, "threads": 1, "lanes": 2}
     env = EnvConfig(id="optimist/Atari-v0", num_envs=2, kwargs=game, frame_stack=4)
     config = dataclasses.replace(PENDULUM, env=env, network=NetworkConfig(kind="nature_cnn", cnn_features=8))
     config = dataclasses.replace(config, total_steps=16, algorithm=PPOConfig(rollout_steps=8, epochs=1))
     train(config, tmp_path / "run", progress=False)
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    go_further(config, tmp_path / "run", total_steps=32)
     other = dataclasses.replace(env, kwargs={**game, "lanes": 1})
-    with pytest.raises(ConfigError, match=r"cannot go on.*lanes.*does not fit it"):
-        go_further(config, tmp_path / "run", env=other, total_steps=32)
+    summary = go_further(config, tmp_path / "other", env=other, total_steps=32)
+    assert summary["steps"] == 32
+    one, two = (read_metrics(tmp_path / name / "metrics.jsonl")[-1] for name in ("run", "other"))
+    for name, value in without_time(one).items():
+        assert two[name] == pytest.approx(value, rel=1e-3, abs=1e-4, nan_ok=True), name
 
 
 def test_a_finished_run_that_was_moved_knows_where_it_is(tmp_path):

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,9 +14,11 @@ from rich.table import Table
 from optimist.cores import available_cores
 from optimist.errors import ConfigError
 
-EMULATORS = ((8, 1), (8, 4), (10, 1), (10, 4), (64, 8), (128, 8))
-"""Games and lanes whose emulators are measured alone, with each back-end that is installed: few games all waiting for
-the slowest, and in lanes that do not wait for each other. Many games in one lane are slower than in eight."""
+if TYPE_CHECKING:
+    from optimist.envs.atari.bench import Division
+
+SIZES = (8, 10, 64, 128)
+"""Games whose emulators are measured alone."""
 TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
 
 
@@ -59,21 +61,20 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def measure(game: str, device: str | None, seconds: float, presets: list[str]) -> dict[str, Any]:
-    """All figures, steps per second; ratios to the emulator at a preset's own size, and at its best."""
+    """All figures, steps per second; ratios to the emulator at a preset's own size (its best, and in threads of one
+    process, as elsewhere), and at its best of all."""
     import torch
 
     from optimist.envs.atari.bench import emulator_speed
-    from optimist.envs.atari.pool import is_installed
     from optimist.presets import get_preset
     from optimist.training.speed import sustained_speed
 
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     emulator: dict[str, float] = {}
-    for backend in ("ale", "envpool") if is_installed() else ("ale",):
-        for games, lanes in EMULATORS:
-            name = _emulators(games, lanes, backend)
-            _say(f"{game}, emulator alone, {name}")
-            emulator[name] = emulator_speed(game, games, lanes, 0, seconds, backend)
+    divisions = _divisions()
+    for division in divisions:
+        _say(f"{game}, emulator alone, {division.name}")
+        emulator[division.name] = emulator_speed(game, division, seconds)
     best = max(emulator.values())
     training: dict[str, Any] = {}
     for name in presets:
@@ -82,9 +83,12 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
         figures = sustained_speed(config, seconds)
         size = config.env.num_envs
         backend = config.env.kwargs.get("backend", "ale")
-        alone = [emulator[_emulators(*measured, backend)] for measured in EMULATORS if measured[0] == size]
-        if alone:
-            figures["share_of_emulator_at_this_size"] = figures["steps_per_second"] / max(alone)
+        alone = [division for division in divisions if (division.games, division.backend) == (size, backend)]
+        in_threads = [division for division in alone if division.workers == "threads"]
+        for how, measured in (("at_this_size", alone), ("in_threads", in_threads)):
+            if measured:
+                most = max(emulator[division.name] for division in measured)
+                figures[f"share_of_emulator_{how}"] = figures["steps_per_second"] / most
         figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
         training[name] = {"games": size, **figures}
     about = torch.cuda.get_device_name(device) if device.startswith("cuda") else "CPU"
@@ -106,9 +110,20 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
     }
 
 
-def _emulators(games: int, lanes: int, backend: str) -> str:
-    """What is measured, in words; ale-py is what goes without saying."""
-    return f"{games} games, {lanes} lane{'s' * (lanes > 1)}" + f", {backend}" * (backend != "ale")
+def _divisions() -> list[Division]:
+    """What is measured of the emulators alone."""
+    from optimist.envs.atari.apart import HAS_SHARED_MEMORY
+    from optimist.envs.atari.bench import Division
+    from optimist.envs.atari.pool import is_installed
+
+    found = [Division(games, lanes=1) for games in SIZES if games <= 16]  # all wait for the slowest, as elsewhere
+    found += [Division(games) for games in SIZES]
+    if HAS_SHARED_MEMORY:
+        found += [Division(games, workers="processes") for games in SIZES]
+    if is_installed():
+        found += [Division(games, lanes=1, backend="envpool") for games in SIZES if games <= 16]
+        found += [Division(games, backend="envpool", ready_first=True) for games in SIZES if games > 16]
+    return found
 
 
 def print_figures(result: dict[str, Any]) -> None:
@@ -121,16 +136,17 @@ def print_figures(result: dict[str, Any]) -> None:
         table.add_row(name, f"{speed:,.0f}")
     console.print(table)
     table = Table(title=f"Training on {result['device']}")
-    names = ("preset", "games", "steps/s", "of the emulator, same size", "at its best", "start, s", "GPU, GiB")
-    for name in names:
+    names = ("preset", "games", "steps/s", "of the emulator, same size", "in threads", "at its best", "start, s")
+    for name in (*names, "GPU, GiB"):
         table.add_column(name, justify="left" if name == "preset" else "right")
     for name, figures in result["training"].items():
-        same = figures.get("share_of_emulator_at_this_size")
+        same, threads = (figures.get(f"share_of_emulator_{how}") for how in ("at_this_size", "in_threads"))
         table.add_row(
             name,
             str(figures["games"]),
             f"{figures['steps_per_second']:,.0f}",
             "–" if same is None else f"{same:.0%}",
+            "–" if threads is None else f"{threads:.0%}",
             f"{figures['share_of_emulator_at_its_best']:.0%}",
             f"{figures['start_up_seconds']:.1f}",
             f"{figures['gpu_bytes'] / 2**30:.2f}" if "gpu_bytes" in figures else "–",

@@ -38,8 +38,11 @@ class Categorical(nn.Module):
         self.num_params = num_actions
 
     def sample(self, params: Tensor, generator: torch.Generator | None) -> Tensor:
-        """argmax of logits + Gumbel noise is a sample."""
-        noise = torch.empty_like(params).exponential_(generator=generator)
+        """Chosen by fresh noise."""
+        return self.choose(params, torch.empty_like(params).exponential_(generator=generator))
+
+    def choose(self, params: Tensor, noise: Tensor) -> Tensor:
+        """argmax of logits + Gumbel noise, made of exponential `noise` [B, A], is a sample."""
         return (params - noise.log()).argmax(-1)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:

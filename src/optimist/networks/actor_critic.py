@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import gymnasium as gym
 import torch
 from torch import Tensor, nn
@@ -36,6 +38,18 @@ class ActorCritic(PolicyNetwork):
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A sampled action per row."""
         return self.head.sample(self.actor(self.features(obs)), generator)
+
+    def chances(self, rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Noise for a choice among actions, exponential, [rows, A]."""
+        noise = torch.empty(rows, self.head.num_params, device=generator.device)
+        return (noise.exponential_(generator=generator),)
+
+    @torch.no_grad()
+    def act_on(self, obs: Tensor, chances: Sequence[Tensor]) -> Tensor:
+        """The action per row that this noise chooses."""
+        if not isinstance(self.head, Categorical):
+            raise NotImplementedError(f"a {type(self.head).__name__} draws when it acts")
+        return self.head.choose(self.actor(self.features(obs)), *chances)
 
     @torch.no_grad()
     def act_greedily(self, obs: Tensor) -> Tensor:

@@ -40,8 +40,20 @@ class NoisyLinear(nn.Module):
 
 
 def draw_noise(layers: list[NoisyLinear], generator: torch.Generator | None, rows: int = 1) -> list[Noise]:
-    """Fresh noise for each layer, f(x) = sign(x) √|x| of normal numbers; one for all rows, or for each of `rows`."""
-    sizes = [size for layer in layers for size in (layer.weight.shape[1], layer.weight.shape[0])]
-    normal = torch.empty(rows, sum(sizes), device=layers[0].weight.device).normal_(generator=generator)
-    pieces = (normal.sign() * normal.abs().sqrt()).split(sizes, dim=1)  # type: ignore[no-untyped-call]
+    """Fresh noise for each layer; one for all rows, or for each of `rows`."""
+    return shape_noise(layers, draw_normal(layers, generator, rows))
+
+
+def draw_normal(layers: list[NoisyLinear], generator: torch.Generator | None, rows: int) -> Tensor:
+    """The normal numbers that the layers' noise is made of, side by side, [rows, …]."""
+    return torch.empty(rows, sum(_sizes(layers)), device=layers[0].weight.device).normal_(generator=generator)
+
+
+def shape_noise(layers: list[NoisyLinear], normal: Tensor) -> list[Noise]:
+    """Each layer's noise, f(x) = sign(x) √|x| of normal numbers."""
+    pieces = (normal.sign() * normal.abs().sqrt()).split(_sizes(layers), dim=1)  # type: ignore[no-untyped-call]
     return list(zip(pieces[::2], pieces[1::2], strict=True))
+
+
+def _sizes(layers: list[NoisyLinear]) -> list[int]:
+    return [size for layer in layers for size in (layer.weight.shape[1], layer.weight.shape[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,14 @@ class PolicyNetwork(nn.Module, ABC):
     @abstractmethod
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A sampled action per row."""
+
+    def chances(self, rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """The random numbers that so many decisions take, a row each: drawn before it is known who decides when."""
+        raise NotImplementedError(f"{type(self).__name__} draws when it acts")
+
+    def act_on(self, obs: Tensor, chances: Sequence[Tensor]) -> Tensor:
+        """As `act`, by numbers that are drawn already."""
+        raise NotImplementedError(f"{type(self).__name__} draws when it acts")
 
     @abstractmethod
     def act_greedily(self, obs: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from optimist.networks.encoder import make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import ACTIVATIONS
 from optimist.networks.nature_cnn import NatureCNN, make_nature_cnn
-from optimist.networks.noisy import Noise, NoisyLinear, draw_noise
+from optimist.networks.noisy import Noise, NoisyLinear, draw_noise, draw_normal, shape_noise
 from optimist.networks.policy import PolicyNetwork
 
 
@@ -141,8 +142,6 @@ class QNetwork(PolicyNetwork):
     @torch.no_grad()
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """ε-greedy on Q, under noise of each row's own: environments in the same state explore apart."""
-        if self.training and obs.is_cuda:
-            return self.act_by(self._epsilon, obs, generator)
         epsilon = self.epsilon if self.training else self.evaluation_epsilon
         if epsilon <= 0.0:
             return self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
@@ -154,12 +153,17 @@ class QNetwork(PolicyNetwork):
         greedy = self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
         return torch.where(explored < self.num_actions, explored, greedy)
 
+    def chances(self, rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """A number that says whether to explore and how, [rows], and where there are noisy layers their noise."""
+        draws = torch.rand(rows, generator=generator, device=generator.device, dtype=torch.float64)
+        return (draws, draw_normal(self._noisy, generator, rows)) if self._noisy else (draws,)
+
     @torch.no_grad()
-    def act_by(self, epsilon: Tensor, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def act_on(self, obs: Tensor, chances: Sequence[Tensor]) -> Tensor:
         """The same with an ε that only the device knows: work that can be recorded, and stays right when ε falls."""
-        draws = torch.rand(len(obs), generator=generator, device=obs.device, dtype=torch.float64)
-        explored = draws * (self.num_actions / epsilon)  # no number, or too large a one, where ε is 0
-        greedy = self.q_values(obs, self.draw_noise(generator, len(obs))).argmax(-1)
+        draws, *normal = chances
+        explored = draws * (self.num_actions / self._epsilon)  # no number, or too large a one, where ε is 0
+        greedy = self.q_values(obs, shape_noise(self._noisy, *normal) if normal else None).argmax(-1)
         return torch.where(explored < self.num_actions, explored.long(), greedy)
 
     @torch.no_grad()

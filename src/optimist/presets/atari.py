@@ -60,9 +60,9 @@ PAPER = replace(
 # rose above −19.5 after 1.0M steps instead of 0.47M (one seed each).
 FAST = replace(CLEANRL, minibatch_size=1024, learning_rate=1e-3, clip_eps=0.2, value_clip=None)
 
-# How games are divided. Many want more threads than cores, at a priority that lets those who decide pass first.
-FEW = {"lanes": 4}
-MANY = {"lanes": 8, "priority": "idle"}
+# How games are divided. Many want more workers than cores, at a priority that lets whoever decides pass first.
+FEW = {"lanes": 0, "workers": "auto"}
+MANY = {"lanes": 0, "workers": "auto", "priority": "idle"}
 
 FAST_CHECKPOINTS = 2_500_000  # 39,000 steps of each of 64 environments: longer than any game
 

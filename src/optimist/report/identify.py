@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from optimist.config import DIVIDING
 from optimist.errors import OptimistError
 
 ATARI, CAGE2, DEEPSEA, KEYDOOR, GYM = "Atari", "CAGE Challenge 2", "DeepSea", "Key-Door-Treasure", "Gymnasium"
@@ -134,7 +135,7 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
     return changes + [
         f"{key}={value}"
         for key, value in kwargs.items()
-        if key not in NAMED and _plain(value) != _plain(usual.get(key))
+        if key not in (*NAMED, *DIVIDING) and _plain(value) != _plain(usual.get(key))
     ]
 
 

@@ -1,7 +1,10 @@
-"""Decider: the moves of one lane of games, kernel by kernel or as a CUDA graph."""
+"""Decider: moves for some of the games at a time, kernel by kernel or as a CUDA graph."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +16,9 @@ from optimist.rollout.stepper import Array
 class Decider:
     """Pictures go to the device and into the rollout, one action a game comes back.
 
-    The eager path and the graphs are the same work on the same tensors with the same random numbers.
+    All chances of a rollout are drawn when it begins, one for each step of each game, so that it does not matter who
+    is decided for when, or beside whom. The eager path and the graphs are the same work on the same tensors. On a GPU
+    every decision is for `at_once` games, of which some may be nobody's: whoever it is for, it is the same arithmetic.
     """
 
     def __init__(
@@ -21,43 +26,57 @@ class Decider:
         policy: PolicyNetwork,
         generator: torch.Generator,
         *,
-        host_obs: Tensor,  # [n, ...] current pictures, in memory that the device can read
-        host_actions: Tensor,  # [n] where the decision comes back
-        rows: Tensor,  # [T, n, ...] the lane's part of the rollout
-        actions: Tensor,  # [T, n]
+        host_obs: Tensor,  # [N, ...] current pictures, in memory that the device can read
+        rows: Tensor,  # [T·N + 1, ...] the rollout's pictures, step by step, and one row for nobody's
+        actions: Tensor,  # [T·N + 1]
+        at_once: int,
         graphs: bool,
     ) -> None:
-        self.policy, self.generator, self.graphs = policy, generator, graphs
-        self.host_obs, self.host_actions, self.rows, self.actions = host_obs, host_actions, rows, actions
-        self.obs = torch.zeros_like(host_obs, device=rows.device)
-        self.chosen = torch.zeros_like(host_actions, device=rows.device)
-        self.time = torch.zeros(1, dtype=torch.int64, device=rows.device)
+        self.policy, self.generator, self.graphs, self.at_once = policy, generator, graphs, at_once
+        self.host_obs, self.rows, self.actions = host_obs, rows, actions
+        pinned = rows.is_cuda
+        self.host_turns = torch.zeros((2, at_once), dtype=torch.int64, pin_memory=pinned)  # whose, and which row
+        self.host_actions = torch.zeros(at_once, dtype=torch.int64, pin_memory=pinned)
+        self.obs = torch.zeros_like(host_obs, device=rows.device) if rows.is_cuda else host_obs
+        self.turns = torch.zeros_like(self.host_turns, device=rows.device)
+        self.chances: tuple[Tensor, ...] = ()
+        self.seen, self.chosen = torch.empty(0), torch.empty(0)  # the pictures of a decision, and what was decided
         self.recorded: list[torch.cuda.CUDAGraph] = []
         self.done = torch.cuda.Event() if rows.is_cuda else None  # type: ignore[no-untyped-call]
 
     def begin(self) -> None:
         """The next decision is the first of a rollout."""
+        drawn = self.policy.chances(len(self.rows), self.generator)
+        for kept, fresh in zip(self.chances, drawn, strict=bool(self.chances)):
+            kept.copy_(fresh)
+        self.chances = self.chances or drawn
         if self.graphs and not self.recorded:
-            self.recorded = [record(self._decide, generators=[self.generator]), record(self._note)]
-        self.time.zero_()
+            self.host_turns[1] = len(self.rows) - 1
+            self.recorded = [record(self._decide), record(self._note)]
 
-    def decide(self) -> Array:
-        """Actions for the pictures that lie in `host_obs`."""
+    def decide(self, games: Sequence[int] | Array, times: Sequence[int] | Array) -> Array:
+        """Actions of these games, at most `at_once`, for the pictures that lie in `host_obs`; each at its own time."""
+        count, turns = len(games), self.host_turns.numpy()
+        turns[0, :count], turns[1, :count] = games, np.multiply(times, len(self.host_obs)) + games
+        turns[1, count:] = len(self.rows) - 1
         self.recorded[0].replay() if self.recorded else self._decide()
         if self.done is not None:
             self.done.record()
         self.recorded[1].replay() if self.recorded else self._note()  # while the host already reads the actions
         if self.done is not None:
             self.done.synchronize()
-        actions: Array = self.host_actions.numpy()
+        actions: Array = self.host_actions.numpy()[:count]
         return actions
 
     def _decide(self) -> None:
-        self.obs.copy_(self.host_obs, non_blocking=True)
-        self.chosen.copy_(self.policy.act(self.obs, self.generator))
+        if self.obs is not self.host_obs:
+            self.obs.copy_(self.host_obs, non_blocking=True)
+        self.turns.copy_(self.host_turns, non_blocking=True)
+        whose, row = self.turns
+        self.seen = self.obs.index_select(0, whose)
+        self.chosen = self.policy.act_on(self.seen, [numbers.index_select(0, row) for numbers in self.chances])
         self.host_actions.copy_(self.chosen, non_blocking=True)
 
     def _note(self) -> None:
-        self.rows.index_copy_(0, self.time, self.obs[None])
-        self.actions.index_copy_(0, self.time, self.chosen[None])
-        self.time.add_(1).remainder_(len(self.rows))  # also when a recording tries it out more often than T
+        self.rows.index_copy_(0, self.turns[1], self.seen)
+        self.actions.index_copy_(0, self.turns[1], self.chosen)

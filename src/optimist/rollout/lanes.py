@@ -1,10 +1,9 @@
-"""LaneCollector: every lane of games has a thread that decides, plays and writes down; none waits for another."""
+"""LaneCollector: games in lanes; whoever has played is decided for, together with those who have played meanwhile."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from threading import Event
+import heapq
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,26 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from optimist.config import EnvConfig
-from optimist.envs.atari.lane import Lane, lives_lost
+from optimist.cores import available_cores
+from optimist.envs.atari.lane import Lane, Turns, lives_lost
 from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.batch import Rollout
 from optimist.rollout.collector import Collector, Columns
 from optimist.rollout.decider import Decider
 from optimist.rollout.stepper import Array
 
+AT_ONCE = 32
+"""Games that a GPU decides for at once, where so many have played; for fewer it takes as long."""
+SPARE = 2
+"""Lanes at play beyond the number of cores: one is on its way here or back."""
+
 
 class LaneCollector(Collector):
     """Policy × lanes of games → Rollout [T, N], on the learner's device in memory allocated once.
 
-    Every lane finishes its T steps before the rollout is handed over, so that no action is older than the last update.
-    Lanes draw from generators of their own, so that it does not matter who is ready first. A rollout is valid until
-    the next one is collected.
+    Some lanes play while others are decided for. Every lane finishes its T steps before the rollout is handed over, so
+    that no action is older than the last update. What comes out does not depend on who is ready first. A rollout is
+    valid until the next one is collected.
     """
 
     def __init__(
@@ -43,27 +48,28 @@ class LaneCollector(Collector):
     ) -> None:
         """`graphs`: decide by CUDA graphs."""
         super().__init__(envs, config, policy, rollout_steps, generator, device, evaluated=evaluated)
-        self.lanes, num_envs = envs.unwrapped.lanes, envs.num_envs  # type: ignore[attr-defined]
-        pixels, pinned = envs.single_observation_space.shape, self.device.type == "cuda"
+        self.lanes: list[Lane] = envs.unwrapped.lanes  # type: ignore[attr-defined]
+        num_envs, pixels = envs.num_envs, envs.single_observation_space.shape
+        on_gpu, largest = self.device.type == "cuda", max(lane.num_envs for lane in self.lanes)
         assert pixels is not None
-        self.host_obs = torch.zeros((num_envs, *pixels), dtype=torch.uint8, pin_memory=pinned)
-        self.host_actions = torch.zeros(num_envs, dtype=torch.int64, pin_memory=pinned)
-        self.rows = torch.zeros((rollout_steps, num_envs, *pixels), dtype=torch.uint8, device=self.device)
-        self.actions = torch.zeros((rollout_steps, num_envs), dtype=torch.int64, device=self.device)
-        self.generators = [generator, *(_sibling(generator, number) for number in range(1, len(self.lanes)))]
-        self.deciders = [
-            Decider(
-                policy,
-                own,
-                host_obs=self.host_obs[lane.columns],
-                host_actions=self.host_actions[lane.columns],
-                rows=self.rows[:, lane.columns],
-                actions=self.actions[:, lane.columns],
-                graphs=graphs,
-            )
-            for lane, own in zip(self.lanes, self.generators, strict=True)
-        ]
-        self.threads = ThreadPoolExecutor(len(self.lanes), "lane", torch.set_num_threads, (torch.get_num_threads(),))
+        self.host_obs = torch.zeros((num_envs, *pixels), dtype=torch.uint8, pin_memory=on_gpu)
+        rows = rollout_steps * num_envs + 1  # the last is nobody's
+        self.rows = torch.zeros((rows, *pixels), dtype=torch.uint8, device=self.device)
+        self.actions = torch.zeros(rows, dtype=torch.int64, device=self.device)
+        # A CPU decides for one lane at a time: the last digits of its arithmetic depend on who else is there.
+        self.at_once = max(largest, min(AT_ONCE, num_envs)) if on_gpu else largest
+        self.lanes_at_once = self.at_once // largest if on_gpu else 1
+        self.most_at_play = available_cores() + SPARE
+        self.decider = Decider(
+            policy,
+            generator,
+            host_obs=self.host_obs,
+            rows=self.rows,
+            actions=self.actions,
+            at_once=self.at_once,
+            graphs=graphs,
+        )
+        self.games = [np.arange(lane.columns.start, lane.columns.stop) for lane in self.lanes]
 
     def restart(self, seed: int) -> None:
         """Begin new games everywhere; those in play count for nothing."""
@@ -73,59 +79,67 @@ class LaneCollector(Collector):
     def collect(self, progress: float = 0.0) -> Rollout:
         """T steps of every game under the current policy."""
         self.finished = []
-        columns = LaneColumns(self.rows)
-        for decider in self.deciders:
-            decider.begin()
-        stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
-        halt = Event()
-        plays = [self.threads.submit(self._play, number, columns, halt, stream) for number in range(len(self.lanes))]
+        columns = LaneColumns(self._by_step(self.rows))
+        lives: list[Array] = [lane.lives for lane in self.lanes]
+        steps: list[list[Any]] = [[] for _ in self.lanes]
+        turns = Turns(self.lanes)
+        self.decider.begin()
         try:
-            for play in plays:
-                play.result()
-        finally:  # an interrupt may come first, and the emulators are in use until then
-            halt.set()
-            wait(plays)
+            self._play(turns, steps, columns)
+        finally:
+            turns.abandon()  # after an error: whatever comes next, nobody is in the middle of a step
+        for lane, before, told in zip(self.lanes, lives, steps, strict=True):
+            columns.add_lane(lane, before, told)
         for t in range(self.num_steps):
             self._count(columns.rewards[t].astype(np.float64), columns.terminated[t] | columns.truncated[t])
         columns.sort()
         return self._rollout(columns, progress)
 
-    def close(self) -> None:
-        """No more rollouts: the lanes' threads end."""
-        self.threads.shutdown(wait=True)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the games in play stand, as far as the collector knows."""
-        states = [generator.get_state() for generator in self.generators]
-        return super().state_dict() | {"generators": torch.stack(states)}
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the state of `state_dict`."""
         super().load_state_dict(state)
-        for generator, own in zip(self.generators, state["generators"], strict=True):
-            generator.set_state(own.clone())  # a view would be read from its beginning
         self._keep_obs()
 
-    def _play(self, number: int, columns: LaneColumns, halt: Event, stream: torch.cuda.Stream | None) -> None:
-        """One lane's T steps; the other lanes' threads end early when it fails."""
-        lane, decider = self.lanes[number], self.deciders[number]
-        current: Array = self.obs[lane.columns]
-        lives, steps = lane.lives, []
-        try:
-            with nullcontext() if stream is None else torch.cuda.stream(stream):
-                for t in range(self.num_steps):
-                    if halt.is_set():
-                        return
-                    lane.send(decider.decide())
-                    if lane.executed is not None:
-                        columns.pressed.append((t, lane.columns, *lane.executed))
-                    obs, *told = lane.receive_unread()
-                    current[:] = obs
-                    steps.append(told)
-            columns.add_lane(lane, lives, steps)
-        except BaseException:
-            halt.set()
-            raise
+    def _play(self, turns: Turns, steps: list[list[Any]], columns: LaneColumns) -> None:
+        """T steps of every lane; what they gave goes to `steps`, in the emulators' own words.
+
+        No more lanes play at once than there are cores, and those that are behind go first: all come to the end
+        together. The others are decided for in the meantime, so that a core that is free has work at once.
+        """
+        ready = list(range(len(self.lanes)))
+        waiting: list[tuple[int, int, Array]] = []  # time, lane, actions: decided for, fewest steps first
+        while ready or waiting or turns.underway:
+            while ready:
+                group, ready = ready[: self.lanes_at_once], ready[self.lanes_at_once :]
+                for turn in self._decided(group, [len(steps[number]) for number in group]):
+                    heapq.heappush(waiting, turn)
+                self._begin(turns, waiting, columns)
+            for number, (obs, *told) in turns.arrived():
+                self._begin(turns, waiting, columns)
+                self.obs[self.lanes[number].columns] = obs
+                steps[number].append(told)
+                if len(steps[number]) < self.num_steps:
+                    ready.append(number)
+
+    def _decided(self, group: list[int], times: list[int]) -> Iterator[tuple[int, int, Array]]:
+        """Time, lane and moves of these lanes."""
+        games = [self.games[number] for number in group]
+        sizes = [len(of_lane) for of_lane in games]
+        actions = self.decider.decide(np.concatenate(games), np.repeat(times, sizes)).copy()
+        return zip(times, group, np.split(actions, np.cumsum(sizes)[:-1]), strict=True)
+
+    def _begin(self, turns: Turns, waiting: list[tuple[int, int, Array]], columns: LaneColumns) -> None:
+        """Have those play that are furthest behind, as many as may at once."""
+        while waiting and len(turns.underway) < self.most_at_play:
+            time, number, actions = heapq.heappop(waiting)
+            turns.begin(number, actions)
+            lane = self.lanes[number]
+            if lane.executed is not None:
+                columns.pressed.append((time, lane.columns, *lane.executed))
+
+    def _by_step(self, rows: Tensor) -> Tensor:
+        """[T·N + 1, ...], of which the last is nobody's → [T, N, ...]."""
+        return rows[:-1].view(self.num_steps, -1, *rows.shape[1:])
 
     def _keep_obs(self) -> None:
         """From here on the current pictures lie in memory that the device can read."""
@@ -135,10 +149,11 @@ class LaneCollector(Collector):
     def _stored_actions(self, columns: Columns) -> Tensor:
         """The actions to learn from: executed ones where FIRE was pressed for the player."""
         assert isinstance(columns, LaneColumns)
+        actions = self._by_step(self.actions)
         if not self.config.store_executed or not columns.pressed:
-            return self.actions
+            return actions
         executed, overridden = (torch.from_numpy(rows).to(self.device) for rows in columns.executed_rows())
-        return torch.where(overridden, executed, self.actions)
+        return torch.where(overridden, executed, actions)
 
 
 class LaneColumns(Columns):
@@ -169,11 +184,5 @@ class LaneColumns(Columns):
         return executed, overridden
 
     def sort(self) -> None:
-        """Bring what lanes added when they came to it into the order of time, then environment."""
+        """Bring the last pictures of what was cut off into the order of time, then environment."""
         self.final_obs = [pictures for _, _, pictures in sorted(self.cut_off, key=lambda entry: entry[:2])]
-
-
-def _sibling(generator: torch.Generator, number: int) -> torch.Generator:
-    """A generator of its own for another lane, fixed by the first one's seed."""
-    seed = np.random.SeedSequence([generator.initial_seed(), number]).generate_state(1, np.uint64)[0]
-    return torch.Generator(generator.device).manual_seed(int(seed) >> 1)

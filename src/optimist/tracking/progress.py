@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from optimist.config import RunConfig
+from optimist.config import DIVIDING, RunConfig
 
 SHOWN = {
     "return": ("rollout/raw_return", "{:.3g}"),
@@ -119,7 +119,7 @@ def _numbers(metrics: Mapping[str, Any]) -> list[str]:
 def header(config: RunConfig) -> str:
     """One line that says what trains on what."""
     method = config.algorithm.name.upper() + "+OPR" * config.opr.enabled + "+SIL" * config.sil.enabled
-    keywords = ", ".join(f"{key}={value}" for key, value in config.env.kwargs.items())
+    keywords = ", ".join(f"{key}={value}" for key, value in config.env.kwargs.items() if key not in DIVIDING)
     task = config.env.id + (f"({keywords})" if keywords else "")
     delay = f", rewards every {config.env.reward_delay} steps" if config.env.reward_delay > 1 else ""
     return f"{method} on {task}{delay}: {total_steps(config):,} steps, {config.env.num_envs} envs, seed {config.seed}"

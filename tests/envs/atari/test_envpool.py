@@ -306,18 +306,31 @@ def test_the_missing_extra_is_named(monkeypatch, tmp_path, capsys):
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_the_bench_measures_both_backends_where_both_are_installed(monkeypatch, installed):
-    speeds = {"ale": 100.0, "envpool": 200.0}
-    monkeypatch.setattr(bench_atari, "EMULATORS", ((8, 1),))
-    monkeypatch.setattr(bench, "emulator_speed", lambda *_: speeds[_[-1]])
+    speeds = {
+        "8 games, 1 lane, threads": 80.0,
+        "8 games, threads": 100.0,
+        "64 games, threads": 110.0,
+        "8 games, processes": 125.0,
+        "64 games, processes": 130.0,
+    }
+    pooled = {"8 games, 1 lane, threads, envpool": 150.0, "64 games, 32 at a time, envpool": 200.0}
+    measured = speeds | pooled if installed else speeds
+    monkeypatch.setattr(bench_atari, "SIZES", (8, 64))
+    monkeypatch.setattr(bench, "emulator_speed", lambda game, division, seconds: measured[division.name])
     monkeypatch.setattr("optimist.training.speed.sustained_speed", lambda *_: {"steps_per_second": 50.0})
     monkeypatch.setattr(pool, "is_installed", lambda: installed)
     result = bench_atari.measure("Pong", "cpu", 0.1, ["atari/ppo"])
-    expected = {"8 games, 1 lane": 100.0} | ({"8 games, 1 lane, envpool": 200.0} if installed else {})
-    assert result["emulator"] == expected
-    assert result["training"]["atari/ppo"]["share_of_emulator_at_this_size"] == 0.5  # of its own back-end
-    assert result["training"]["atari/ppo"]["share_of_emulator_at_its_best"] == (0.25 if installed else 0.5)
+    assert result["emulator"] == measured
+    figures = result["training"]["atari/ppo"]
+    assert figures["share_of_emulator_at_this_size"] == 0.4  # of its own back-end
+    assert figures["share_of_emulator_in_threads"] == 0.5
+    assert figures["share_of_emulator_at_its_best"] == 50 / (200 if installed else 130)
 
 
 def test_envpool_can_be_measured(monkeypatch):
     monkeypatch.setattr(bench, "WARM_UP_STEPS", bench.ROUND)
-    assert bench.emulator_speed("Pong", 2, 2, 1, 0.01, "envpool") > 10
+    for division in (
+        bench.Division(2, lanes=2, backend="envpool"),
+        bench.Division(2, backend="envpool", ready_first=True),
+    ):
+        assert bench.emulator_speed("Pong", division, 0.01) > 10

@@ -33,6 +33,12 @@ class RandomPlayer(Module):
     def act(self, obs, generator=None):
         return torch.randint(self.num_actions, (len(obs),), generator=generator)
 
+    def chances(self, rows, generator):
+        return (torch.randint(self.num_actions, (rows,), generator=generator),)
+
+    def act_on(self, obs, chances):
+        return chances[0]
+
     def evaluate(self, obs, actions):
         return self.log_prob(obs, actions), torch.zeros(len(obs)), self.value(obs)
 

@@ -113,7 +113,7 @@ def test_the_header_says_how_sticky_the_actions_are(tmp_path, capsys):
     arguments = ["--game", "Pong", "--sticky", "0.25", "--total-steps", "16", "--env.num-envs", "1"]
     arguments += ["--algorithm.rollout-steps", "16", "--final-episodes", "0", "--no-tensorboard", "--json"]
     assert main(["train", "atari/ppo", *arguments, "--out", str(tmp_path / "run")]) == 0
-    assert "PPO on optimist/Atari-v0(game=Pong, sticky=0.25, lanes=4): 16 steps, 1 envs" in capsys.readouterr().err
+    assert "PPO on optimist/Atari-v0(game=Pong, sticky=0.25): 16 steps, 1 envs" in capsys.readouterr().err
 
 
 def test_a_wrong_game_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):

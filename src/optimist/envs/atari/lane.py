@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import select
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optimist.envs.atari.apart import EmulatorsApart
 from optimist.envs.atari.emulator import make_emulators
 from optimist.envs.atari.fire import FireButton
 from optimist.envs.atari.pool import PooledEmulators
+from optimist.errors import OptimistError
 
 Pixels = NDArray[np.uint8]
 BACKENDS: dict[str, Callable[..., Any]] = {"ale": make_emulators, "envpool": PooledEmulators}
@@ -28,15 +32,16 @@ class Lane:
         settings: dict[str, Any],
         *,
         backend: str,
+        apart: bool,
         life_loss_ends: bool,
         fire_after_life_loss: bool,
         in_color: bool,
     ) -> None:
-        """`settings`: those of the emulators, whose threads begin here."""
+        """`settings`: those of the emulators, whose threads begin here; `apart`: in processes of their own."""
         self.columns, self.num_envs = columns, columns.stop - columns.start
         self.life_loss_ends = life_loss_ends
         make = BACKENDS[backend]
-        self.emulators = make(game, self.num_envs, **settings)
+        self.emulators = (EmulatorsApart if apart else make)(game, self.num_envs, **settings)
         self.camera = make(game, self.num_envs, **settings, in_color=True) if in_color else None
         self.screens: Pixels | None = None
         self.action_meanings: list[str] = self.emulators.action_meanings
@@ -71,6 +76,7 @@ class Lane:
         """What the step begun by `send` gave."""
         before = self.lives
         obs, rewards, terminated, truncated, told = self.receive_unread()
+        obs = obs.copy() if isinstance(self.emulators, EmulatorsApart) else obs
         ended, lives = terminated | truncated, told["lives"]
         infos: dict[str, Any] = {"lives": lives}
         if self.life_loss_ends:
@@ -81,14 +87,62 @@ class Lane:
             infos["final_obs"], infos["_final_obs"] = told["final_obs"], ended
         return obs, rewards.astype(np.float64), terminated, truncated, infos
 
+    @property
+    def line(self) -> int | None:
+        """The file descriptor that can be read once the lane has played, where there is one."""
+        return self.emulators.line.fileno() if isinstance(self.emulators, EmulatorsApart) else None
+
+    def close(self) -> None:
+        """Let go of processes; threads end with whatever holds them."""
+        if isinstance(self.emulators, EmulatorsApart):
+            self.emulators.close()
+
     def receive_unread(self) -> tuple[Any, ...]:
-        """The same in the emulators' own words: who needs speed reads them later, many steps at once."""
+        """The same in the emulators' own words: who needs speed reads them later, many steps at once.
+
+        The pictures may lie in memory that the next step writes.
+        """
         step: tuple[Any, ...] = self.emulators.recv()
         before, self.lives = self.lives, step[4]["lives"]
         if self.fire.delay is not None:
             ended = step[2] | step[3]
             self.fire.watch(lives_lost(before, self.lives, ended), ended)
         return step
+
+
+class Turns:
+    """Lanes that are at play, and those of them that have played: first come, where they can say so."""
+
+    def __init__(self, lanes: list[Lane]) -> None:
+        self.lanes = lanes
+        self.underway: dict[int, None] = {}  # in the order in which they began
+        self.lines = {line: number for number, lane in enumerate(lanes) if (line := lane.line) is not None}
+        self.poll = None
+        if len(self.lines) == len(lanes):
+            self.poll = select.poll()
+            for line in self.lines:
+                self.poll.register(line, select.POLLIN)
+
+    def begin(self, number: int, actions: NDArray[np.int64]) -> None:
+        """Have a lane play these moves."""
+        self.lanes[number].send(actions)
+        self.underway[number] = None
+
+    def arrived(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Every lane that has played, at least one, and what it gave; or the one that began first."""
+        if self.poll is None:
+            done = [next(iter(self.underway))]
+        else:
+            done = [number for line, _ in self.poll.poll() if (number := self.lines[line]) in self.underway]
+        for number in done:
+            del self.underway[number]
+            yield number, self.lanes[number].receive_unread()
+
+    def abandon(self) -> None:
+        """Wait for those at play, whatever they give."""
+        while self.underway:
+            with suppress(OptimistError, RuntimeError):  # the first error is the one that is told
+                self.lanes[self.underway.popitem()[0]].receive_unread()
 
 
 def lives_lost(before: NDArray[np.int32], lives: NDArray[np.int32], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY, available_cores
+from optimist.envs.atari.apart import HAS_SHARED_MEMORY
 from optimist.envs.atari.emulator import FRAME_SKIP, emulator_seeds
 from optimist.envs.atari.lane import BACKENDS, Lane, Pixels, Step, join_steps
 from optimist.envs.atari.pool import DIFFERENCES
@@ -46,6 +47,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         stack: int = 4,
         threads: int = 0,
         lanes: int = 1,
+        workers: str = "threads",
         priority: str = "normal",
         backend: str = "ale",
         render_mode: str | None = None,
@@ -54,22 +56,24 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
 
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
-        `lanes`: groups of games that can be stepped apart, each with threads of its own; at most one a game.
-        `threads`: of a lane; 0 for its share of the cores, twice as many at idle priority. `priority`: "normal", or
-        "idle" for emulators that play where nothing else wants the core. `backend`: whose they are, "ale" or "envpool".
+        `lanes`: groups of games that can be stepped apart, at most one a game; 0 for as many as there is work for.
+        `workers`: what plays them, "threads" of this process, a process for each lane ("processes"), or "auto",
+        processes where they can be had. `threads`: of a lane; 0 for its share of the cores, twice as many at idle
+        priority. `priority`: "normal", or "idle" for emulators that play where nothing else wants the core. `backend`:
+        whose they are, "ale" or "envpool".
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
-        lanes = min(lanes, num_envs)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
         if backend not in BACKENDS:
             raise unknown_name("Atari back-end", str(backend), BACKENDS)
         self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
         self.notes = [DIFFERENCES] if backend == "envpool" else []
-        idle = _is_idle(priority, self.notes)
+        idle, apart = _is_idle(priority, self.notes), _is_apart(workers, backend, self.notes)
+        lanes = min(num_envs, lanes or _most_lanes(num_envs, apart=apart, idle=idle))
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames}
-        settings |= {"stack": stack, "threads": threads or max(1, (1 + idle) * available_cores() // lanes)}
-        settings |= {"idle": idle}
+        share = max(1, (1 + idle) * available_cores() // lanes)
+        settings |= {"stack": stack, "threads": threads or min(share, -(-num_envs // lanes)), "idle": idle}
         bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
         self.lanes = [
             Lane(
@@ -77,6 +81,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
                 slice(begin, end),
                 settings,
                 backend=backend,
+                apart=apart,
                 life_loss_ends=life_loss_ends,
                 fire_after_life_loss=fire_after_life_loss,
                 in_color=render_mode is not None,
@@ -136,7 +141,9 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         return tuple(np.concatenate(screens))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Let go of the emulators and their threads."""
+        """Let go of the emulators, their threads and processes."""
+        for lane in self.lanes:
+            lane.close()
         self.lanes, self._started = [], False
 
     def checked(self, actions: NDArray[Any], expected: int) -> NDArray[np.int64]:
@@ -179,10 +186,26 @@ def _is_idle(priority: str, notes: list[str]) -> bool:
     return priority == "idle" and HAS_IDLE_PRIORITY
 
 
+def _is_apart(workers: str, backend: str, notes: list[str]) -> bool:
+    """Whether the emulators play in processes of their own."""
+    if workers not in ("threads", "processes", "auto"):
+        raise unknown_name("kind of workers", str(workers), ("threads", "processes", "auto"))
+    can = backend == "ale" and HAS_SHARED_MEMORY
+    if workers == "processes" and not can:
+        whose = "Linux's" if backend == "ale" else "ale-py's"
+        notes.append(f"emulators in processes of their own are {whose}: here they play in threads")
+    return can and workers != "threads"
+
+
+def _most_lanes(num_envs: int, *, apart: bool, idle: bool) -> int:
+    """A process for each core, or two where they leave it to others; threads of one process are in each other's way."""
+    return (1 + idle) * available_cores() if apart else max(1, min(8, num_envs // 2))
+
+
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:
     if isinstance(sticky, bool) or not isinstance(sticky, int | float) or not 0.0 <= sticky < 1.0:
         raise ConfigError(f"sticky is a probability in [0, 1), got {sticky!r}")
-    least = {"num_envs": 1, "no_ops": 0, "max_frames": 1, "stack": 1, "threads": 0, "lanes": 1}
+    least = {"num_envs": 1, "no_ops": 0, "max_frames": 1, "stack": 1, "threads": 0, "lanes": 0}
     for name, value in {"num_envs": num_envs, **counts}.items():
         if type(value) is not int or value < least[name]:
             raise ConfigError(f"{name} must be a whole number of at least {least[name]}, got {value!r}")
