@@ -34,6 +34,10 @@ class DeviceError(OptimistError):
     """The GPU is full or no longer answers."""
 
 
+class ProcessEnded(OptimistError):
+    """A process that plays for a run is gone, by no fault of the run's."""
+
+
 class CheckpointError(OptimistError):
     """A checkpoint is missing, truncated, tampered with, or of another run."""
 

@@ -151,25 +151,6 @@ def test_whoever_has_played_is_decided_for_while_others_still_play():
         opened.close()
 
 
-def test_no_more_lanes_play_at_once_than_may_and_those_behind_go_first(monkeypatch):
-    envs, _, collector = make_collector(lanes=3)
-    expected = collector.collect().actions.clone()
-    begun, begin = [], lanes_module.Turns.begin
-
-    def noted(turns, number, actions):
-        begin(turns, number, actions)
-        begun.append((number, len(turns.underway)))
-
-    monkeypatch.setattr(lanes_module.Turns, "begin", noted)
-    again = make_collector(lanes=3)
-    again[2].most_at_play = 2
-    assert again[2].collect().actions.equal(expected)
-    assert [number for number, _ in begun] == [0, 1, 2] * 4
-    assert max(count for _, count in begun) == 2
-    for opened in (envs, again[0]):
-        opened.close()
-
-
 @pytest.mark.parametrize("workers", ["threads", "processes"])
 def test_a_lane_that_fails_says_so_and_leaves_no_other_in_the_middle_of_a_step(workers):
     envs, _, collector = make_collector(lanes=3, workers=workers)

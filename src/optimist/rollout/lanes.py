@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from optimist.config import EnvConfig
-from optimist.cores import available_cores
 from optimist.envs.atari.lane import Lane, Turns, lives_lost
 from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.batch import Rollout
@@ -22,8 +19,6 @@ from optimist.rollout.stepper import Array
 
 AT_ONCE = 32
 """Games that a GPU decides for at once, where so many have played; for fewer it takes as long."""
-SPARE = 2
-"""Lanes at play beyond the number of cores: one is on its way here or back."""
 
 
 class LaneCollector(Collector):
@@ -59,7 +54,6 @@ class LaneCollector(Collector):
         # A CPU decides for one lane at a time: the last digits of its arithmetic depend on who else is there.
         self.at_once = max(largest, min(AT_ONCE, num_envs)) if on_gpu else largest
         self.lanes_at_once = self.at_once // largest if on_gpu else 1
-        self.most_at_play = available_cores() + SPARE
         self.decider = Decider(
             policy,
             generator,
@@ -101,38 +95,25 @@ class LaneCollector(Collector):
         self._keep_obs()
 
     def _play(self, turns: Turns, steps: list[list[Any]], columns: LaneColumns) -> None:
-        """T steps of every lane; what they gave goes to `steps`, in the emulators' own words.
-
-        No more lanes play at once than there are cores, and those that are behind go first: all come to the end
-        together. The others are decided for in the meantime, so that a core that is free has work at once.
-        """
+        """T steps of every lane; what they gave goes to `steps`, in the emulators' own words."""
         ready = list(range(len(self.lanes)))
-        waiting: list[tuple[int, int, Array]] = []  # time, lane, actions: decided for, fewest steps first
-        while ready or waiting or turns.underway:
+        while ready or turns.underway:
             while ready:
                 group, ready = ready[: self.lanes_at_once], ready[self.lanes_at_once :]
-                for turn in self._decided(group, [len(steps[number]) for number in group]):
-                    heapq.heappush(waiting, turn)
-                self._begin(turns, waiting, columns)
+                self._move(turns, group, [len(steps[number]) for number in group], columns)
             for number, (obs, *told) in turns.arrived():
-                self._begin(turns, waiting, columns)
                 self.obs[self.lanes[number].columns] = obs
                 steps[number].append(told)
                 if len(steps[number]) < self.num_steps:
                     ready.append(number)
 
-    def _decided(self, group: list[int], times: list[int]) -> Iterator[tuple[int, int, Array]]:
-        """Time, lane and moves of these lanes."""
+    def _move(self, turns: Turns, group: list[int], times: list[int], columns: LaneColumns) -> None:
+        """Decide for these lanes, and have them play."""
         games = [self.games[number] for number in group]
         sizes = [len(of_lane) for of_lane in games]
-        actions = self.decider.decide(np.concatenate(games), np.repeat(times, sizes)).copy()
-        return zip(times, group, np.split(actions, np.cumsum(sizes)[:-1]), strict=True)
-
-    def _begin(self, turns: Turns, waiting: list[tuple[int, int, Array]], columns: LaneColumns) -> None:
-        """Have those play that are furthest behind, as many as may at once."""
-        while waiting and len(turns.underway) < self.most_at_play:
-            time, number, actions = heapq.heappop(waiting)
-            turns.begin(number, actions)
+        actions = self.decider.decide(np.concatenate(games), np.repeat(times, sizes))
+        for number, time, own in zip(group, times, np.split(actions, np.cumsum(sizes)[:-1]), strict=True):
+            turns.begin(number, own)
             lane = self.lanes[number]
             if lane.executed is not None:
                 columns.pressed.append((time, lane.columns, *lane.executed))

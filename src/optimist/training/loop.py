@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
 from optimist.cuda.wake import waking
 from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
-from optimist.errors import ConfigError, NonFiniteLoss, RunFolderError
+from optimist.errors import ConfigError, NonFiniteLoss, ProcessEnded, RunFolderError
 from optimist.networks.policy import PolicyNetwork
 from optimist.networks.q_network import QNetwork
 from optimist.rollout.collector import Collector
@@ -40,15 +41,25 @@ LEARNING = ("algorithm.", "opr.", "sil.")
 """Settings that have no part in playing."""
 
 
+@contextmanager
+def told_how_to_go_on(run: RunDir) -> Iterator[None]:
+    """What a run cannot help, a GPU or a process that is gone, is told with how to go on with it."""
+    try:
+        with explained(run.how_to_go_on):
+            yield
+    except ProcessEnded as error:
+        raise ProcessEnded(f"{error}; {run.how_to_go_on()}") from error
+
+
 def train(config: RunConfig, out: Path | None = None, *, progress: bool = True) -> dict[str, Any]:
     """Train one run into a new folder; its summary."""
-    with RunDir.create(out, config) as run, explained(run.how_to_go_on):
+    with RunDir.create(out, config) as run, told_how_to_go_on(run):
         return Trainer(config, run).run(progress=progress)
 
 
 def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
     """Go on with a run where its newest checkpoint left it; its summary. A finished run is left alone."""
-    with RunDir.open(path) as run, explained(run.how_to_go_on):
+    with RunDir.open(path) as run, told_how_to_go_on(run):
         summary = run.read_summary()
         if summary is not None:
             if progress:

@@ -140,6 +140,19 @@ def test_what_goes_wrong_in_a_process_is_told_by_its_host(monkeypatch, capfd):
     assert "No module named 'optimist'" in capfd.readouterr().err
 
 
+def test_a_system_that_gives_no_more_processes_is_told_in_one_line(monkeypatch):
+    def refuse(*_, **__):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(
+        OptimistError, match=r"^cannot begin a process that plays Pong: Resource temporarily unavailable; "
+    ):
+        apart("Pong")
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
 def test_a_group_s_signals_are_for_the_host():
     envs = apart("Pong")
     (process,) = processes_of(envs)

@@ -13,6 +13,8 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
+from optimist.envs.atari.apart import HAS_SHARED_MEMORY
+from optimist.errors import ProcessEnded
 from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
 from optimist.tracking.metrics import without_time
@@ -157,3 +159,28 @@ def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
         groups = trainer.collector.collect().groups
         assert groups is not None
         assert 0 <= int(groups.min()) <= int(groups.max()) <= 5
+
+
+@pytest.mark.skipif(not HAS_SHARED_MEMORY, reason="memory that processes share is Linux's")
+def test_a_run_that_loses_a_process_says_how_to_go_on_and_is_the_same_run_then(tmp_path, monkeypatch):
+    config = dataclasses.replace(
+        ATARI, env=dataclasses.replace(ATARI.env, kwargs=ATARI.env.kwargs | {"workers": "processes", "lanes": 2})
+    )
+    train(config, tmp_path / "whole", progress=False)
+    one_update = Trainer.one_update
+
+    def shot(self):
+        if self.step == 288:
+            self.envs.unwrapped.lanes[1].emulators.process.kill()
+        return one_update(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "one_update", shot)
+        with pytest.raises(ProcessEnded) as caught:
+            train(config, tmp_path / "run", progress=False)
+    told = (
+        f"the process that plays Breakout ended: killed by signal 9; `optimist resume {tmp_path / 'run'}` goes on from "
+    )
+    assert str(caught.value) == told + "step 288"
+    assert resume(tmp_path / "run", progress=False)["steps"] == 480
+    assert lines(tmp_path / "run") == lines(tmp_path / "whole")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from optimist.envs.atari.emulator import action_names, find_rom
 from optimist.envs.atari.player import DONE, RESET, STEP, make_board
-from optimist.errors import OptimistError
+from optimist.errors import OptimistError, ProcessEnded
 
 HAS_SHARED_MEMORY = hasattr(os, "memfd_create")
 """Memory that processes share and that is gone with the last of them: Linux has it."""
@@ -39,14 +39,12 @@ class EmulatorsApart:
         self.single_observation_space = Box(0, 255, (stack, 84, 84), np.uint8)
         self.single_action_space = Discrete(len(self.action_meanings))
         task = {"game": game, "num_envs": num_envs, "stack": stack, **settings}
-        memory = os.memfd_create("optimist")
         try:
-            self.board = make_board(memory, num_envs, stack)
-            self.line, theirs = socket.socketpair()
-            with theirs:
-                self.process = _begin(theirs.fileno(), memory, task)
-        finally:
-            os.close(memory)
+            self.board, self.line, self.process = _begin(task)
+        except OSError as error:  # no memory, or too many processes or files
+            raise OptimistError(
+                f"cannot begin a process that plays {game}: {error.strerror}; env.kwargs.workers = 'threads' needs none"
+            ) from error
         self._end = weakref.finalize(self, _end, self.line, self.process, os.getpid())  # also where nobody closes it
 
     def reset(
@@ -96,7 +94,7 @@ class EmulatorsApart:
         """Until what was asked for is done."""
         answer = self._hear(1)
         if answer != DONE:
-            raise OptimistError(f"the process that plays {self.game} ended: {self._last_words(answer)}")
+            raise ProcessEnded(f"the process that plays {self.game} ended: {self._last_words(answer)}")
         self.busy = False
 
     def _hear(self, most: int) -> bytes:
@@ -113,7 +111,22 @@ class EmulatorsApart:
         return said.decode() or (f"killed by signal {-status}" if status < 0 else f"exit status {status}")
 
 
-def _begin(line: int, board: int, task: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _begin(task: dict[str, Any]) -> tuple[NDArray[np.void], socket.socket, subprocess.Popen[bytes]]:
+    """The board that is shared with a new process, the line to it, and the process."""
+    memory = os.memfd_create("optimist")
+    line, theirs = socket.socketpair()
+    try:
+        board = make_board(memory, task["num_envs"], task["stack"])
+        return board, line, _play(theirs.fileno(), memory, task)
+    except OSError:
+        line.close()
+        raise
+    finally:
+        os.close(memory)
+        theirs.close()
+
+
+def _play(line: int, board: int, task: dict[str, Any]) -> subprocess.Popen[bytes]:
     # Not by multiprocessing, which would run the user's own script a second time; but found in the same places.
     program = f"import sys; sys.path[:] = {sys.path!r}; from optimist.envs.atari.player import play; "
     program += f"play({line}, {board}, {json.dumps(task)!r})"

@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import socket
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ def play(host: int, board: int, task: str) -> None:
     except ConnectionError:  # the host is gone
         pass
     except Exception as error:  # whatever it is, the host says it
-        line.sendall(" ".join(f"{type(error).__name__}: {error}".split()).encode())
+        with suppress(ConnectionError):
+            line.sendall(" ".join(f"{type(error).__name__}: {error}".split()).encode())
     line.close()
     os._exit(0)  # nothing is left to do, and the emulators' threads need not be waited for
 
