@@ -1,5 +1,7 @@
 """A GPU that wakes up beside other work: there when the block is over, and in nobody's way."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -29,6 +31,16 @@ def test_the_block_is_over_when_both_are(monkeypatch):
         assert not done
         begun.set()
     assert done == [CUDA]
+
+
+def test_what_optimisers_need_is_loaded_meanwhile():
+    """In a process of its own: here it is loaded already."""
+    program = "import sys, threading, torch; from optimist.cuda import wake; begun = threading.Event(); "
+    program += "wake._touch = lambda device: begun.wait(60); loaded = lambda: 'torch._dynamo' in sys.modules\n"
+    program += "with wake.waking(torch.device('cuda')): before = loaded(); threading.Timer(0.5, begun.set).start()\n"
+    program += "after = loaded(); torch.optim.Adam([torch.zeros(1)]); print(before, after == loaded())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_an_error_of_the_block_is_told_once_the_gpu_is_awake(monkeypatch):

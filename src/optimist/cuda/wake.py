@@ -14,9 +14,8 @@ from torch.nn.functional import conv2d, linear
 def waking(device: torch.device) -> Iterator[None]:
     """While the block is at work, a CUDA device loads what convolutions and products need; else just the block.
 
-    Where the block is done first, torch's compiler is loaded in the meantime: optimisers ask for it, some seconds'
-    worth of Python. Nothing is drawn and nothing kept. What fails here fails again where it is needed, and is explained
-    there.
+    Where the block is done first, what optimisers need is loaded in the meantime: some seconds' worth of Python.
+    Nothing is drawn and nothing kept. What fails here fails again where it is needed, and is explained there.
     """
     if device.type != "cuda":
         yield
@@ -25,7 +24,7 @@ def waking(device: torch.device) -> Iterator[None]:
     thread.start()
     try:
         yield
-        import torch._dynamo  # noqa: F401
+        torch.optim.SGD([torch.empty(1)], lr=0.0)  # the first optimiser of a process loads torch's compiler
     finally:
         thread.join()
 
