@@ -230,10 +230,17 @@ def test_a_fork_of_the_host_does_not_end_what_is_not_its_own(host):
 
 
 @pytest.mark.parametrize(
-    ("num_envs", "priority", "expected"),
-    [(8, "normal", [1] * 8), (64, "normal", [4] * 16), (64, "idle", [2] * 32), (20, "normal", [1, 1, 1, 2] * 4)],
+    ("cores", "num_envs", "priority", "expected"),
+    [
+        (16, 8, "normal", [1] * 8),
+        (16, 64, "normal", [4] * 16),
+        (16, 64, "idle", [2] * 32),
+        (16, 20, "normal", [1, 1, 1, 2] * 4),
+        (2, 8, "normal", [2] * 4),
+        (1, 2, "idle", [1] * 2),
+    ],
 )
-def test_sixteen_cores_have_a_process_each_or_two(monkeypatch, num_envs, priority, expected):
+def test_cores_have_a_process_each_or_two(monkeypatch, cores, num_envs, priority, expected):
     begun = []
 
     class Begun:
@@ -244,7 +251,7 @@ def test_sixteen_cores_have_a_process_each_or_two(monkeypatch, num_envs, priorit
 
     monkeypatch.setattr("optimist.envs.atari.lane.EmulatorsApart", Begun)
     monkeypatch.setattr(vector, "batch_space", lambda *_: None)
-    monkeypatch.setattr(vector, "available_cores", lambda: 16)
+    monkeypatch.setattr(vector, "available_cores", lambda: cores)
     make("Pong", num_envs, threads=0, lanes=0, workers="auto", priority=priority)
     assert [games for games, _ in begun] == expected
     assert {threads for _, threads in begun} == {1}

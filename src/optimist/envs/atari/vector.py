@@ -198,8 +198,11 @@ def _is_apart(workers: str, backend: str, notes: list[str]) -> bool:
 
 
 def _most_lanes(num_envs: int, *, apart: bool, idle: bool) -> int:
-    """A process for each core, or two where they leave it to others; threads of one process are in each other's way."""
-    return (1 + idle) * available_cores() if apart else max(1, min(8, num_envs // 2))
+    """A process for each core, or two where they leave it to others; threads of one process are in each other's way.
+
+    At least four: where there are fewer cores, some have to play while others are decided for.
+    """
+    return max(4, (1 + idle) * available_cores()) if apart else max(1, min(8, num_envs // 2))
 
 
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:
