@@ -50,7 +50,7 @@ def main() -> None:
     times = watch_parts()
     if args.decide == "nothing":
         random, (owner, method) = np.random.default_rng(0), PARTS["decide"]
-        setattr(owner, method, lambda decider: random.integers(0, 2, len(decider.host_actions)))
+        setattr(owner, method, lambda decider, games, rows: random.integers(0, 2, len(games)))
     for division in args.divisions:
         games, lanes, threads, priority, workers = division.split(",")
         kwargs = {"lanes": int(lanes), "threads": int(threads), "priority": priority, "workers": workers}

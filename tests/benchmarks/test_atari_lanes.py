@@ -4,13 +4,16 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.benchmarks.scripts import FOLDER
 
 
-def test_a_division_has_a_row_with_its_parts(tmp_path):
+@pytest.mark.parametrize("decide", ["policy", "nothing"])
+def test_a_division_has_a_row_with_its_parts(tmp_path, decide):
     command = [sys.executable, str(FOLDER / "atari_lanes.py"), "--game", "Pong", "--divisions"]
     command += ["2,2,1,normal,processes", "2,1,1,idle,threads"]
-    command += ["--seconds", "0", "--device", "cpu", "--out", str(tmp_path / "rows.jsonl")]
+    command += ["--decide", decide, "--seconds", "0", "--device", "cpu", "--out", str(tmp_path / "rows.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -18,6 +21,8 @@ def test_a_division_has_a_row_with_its_parts(tmp_path):
     assert divisions == [(2, 2, 1, "normal", "processes"), (2, 1, 1, "idle", "threads")]
     for row in rows:
         assert row["steps_per_second"] > 0
-        parts = row["decide_ms"] + row["send_ms"] + row["receive_ms"]
+        assert row["decide"] == decide
+        assert ("decide_ms" in row) == (decide == "policy")
+        parts = row.get("decide_ms", 0.0) + row["send_ms"] + row["receive_ms"]
         assert 0 < parts < row["lane_step_ms"]
         assert row["cores"] > 0

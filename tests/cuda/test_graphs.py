@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
@@ -115,11 +116,11 @@ def test_the_graphed_sampler_draws_from_the_policy(tmp_path):
         obs = collector.host_obs.cuda()
         probs = trainer.policy.action_params(obs).softmax(-1)
         counts = torch.zeros_like(probs)
-        games, rounds, steps = range(len(obs)), 200, collector.num_steps
+        games, rounds, steps = np.arange(len(obs)), 200, collector.num_steps
         for _ in range(rounds):
             decider.begin()
             for t in range(steps):
-                actions = torch.from_numpy(decider.decide(games, [t] * len(obs))).cuda()
+                actions = torch.from_numpy(decider.decide(games, t * len(obs) + games)).cuda()
                 counts.scatter_add_(1, actions[:, None], torch.ones_like(counts[:, :1]))
         draws = rounds * steps
         error = (counts / draws - probs).abs()

@@ -286,9 +286,9 @@ def decider_of(network, games: int = 256) -> Decider:
 
 def decisions_of(decider: Decider, times: int = 16) -> np.ndarray:
     """What is decided for every game, so many times, [times, games]."""
-    games = range(len(decider.host_obs))
+    games = np.arange(len(decider.host_obs))
     decider.begin()
-    return np.stack([decider.decide(games, [t] * len(games)).copy() for t in range(times)])
+    return np.stack([decider.decide(games, t * len(games) + games).copy() for t in range(times)])
 
 
 def test_recorded_decisions_follow_epsilon():

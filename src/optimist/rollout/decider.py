@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,6 +34,8 @@ class Decider:
         pinned = rows.is_cuda
         self.host_turns = torch.zeros((2, at_once), dtype=torch.int64, pin_memory=pinned)  # whose, and which row
         self.host_actions = torch.zeros(at_once, dtype=torch.int64, pin_memory=pinned)
+        self._turns: Array = self.host_turns.numpy()
+        self._actions: Array = self.host_actions.numpy()
         self.obs = torch.zeros_like(host_obs, device=rows.device) if rows.is_cuda else host_obs
         self.turns = torch.zeros_like(self.host_turns, device=rows.device)
         self.chances: tuple[Tensor, ...] = ()
@@ -54,19 +53,17 @@ class Decider:
             self.host_turns[1] = len(self.rows) - 1
             self.recorded = [record(self._decide), record(self._note)]
 
-    def decide(self, games: Sequence[int] | Array, times: Sequence[int] | Array) -> Array:
-        """Actions of these games, at most `at_once`, for the pictures that lie in `host_obs`; each at its own time."""
-        count, turns = len(games), self.host_turns.numpy()
-        turns[0, :count], turns[1, :count] = games, np.multiply(times, len(self.host_obs)) + games
-        turns[1, count:] = len(self.rows) - 1
+    def decide(self, games: Array, rows: Array) -> Array:
+        """Actions of these games, at most `at_once`, for their pictures in `host_obs`; each has a row of the rollout."""
+        count, turns = len(games), self._turns
+        turns[0, :count], turns[1, :count], turns[1, count:] = games, rows, len(self.rows) - 1
         self.recorded[0].replay() if self.recorded else self._decide()
         if self.done is not None:
             self.done.record()
         self.recorded[1].replay() if self.recorded else self._note()  # while the host already reads the actions
         if self.done is not None:
             self.done.synchronize()
-        actions: Array = self.host_actions.numpy()[:count]
-        return actions
+        return self._actions[:count]
 
     def _decide(self) -> None:
         if self.obs is not self.host_obs:

@@ -110,11 +110,12 @@ class LaneCollector(Collector):
     def _move(self, turns: Turns, group: list[int], times: list[int], columns: LaneColumns) -> None:
         """Decide for these lanes, and have them play."""
         games = [self.games[number] for number in group]
-        sizes = [len(of_lane) for of_lane in games]
-        actions = self.decider.decide(np.concatenate(games), np.repeat(times, sizes))
-        for number, time, own in zip(group, times, np.split(actions, np.cumsum(sizes)[:-1]), strict=True):
-            turns.begin(number, own)
+        rows = [of_lane + time * len(self.obs) for of_lane, time in zip(games, times, strict=True)]
+        actions, first = self.decider.decide(np.concatenate(games), np.concatenate(rows)), 0
+        for number, time in zip(group, times, strict=True):
             lane = self.lanes[number]
+            turns.begin(number, actions[first : first + lane.num_envs])
+            first += lane.num_envs
             if lane.executed is not None:
                 columns.pressed.append((time, lane.columns, *lane.executed))
 

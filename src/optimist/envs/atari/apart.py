@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from optimist.envs.atari.emulator import action_names, find_rom
-from optimist.envs.atari.player import DONE, RESET, STEP, make_board
+from optimist.envs.atari.player import DONE, ENDED, RESET, STEP, make_board
 from optimist.errors import OptimistError, ProcessEnded
 
 HAS_SHARED_MEMORY = hasattr(os, "memfd_create")
@@ -40,11 +40,12 @@ class EmulatorsApart:
         self.single_action_space = Discrete(len(self.action_meanings))
         task = {"game": game, "num_envs": num_envs, "stack": stack, **settings}
         try:
-            self.board, self.line, self.process = _begin(task)
+            board, self.line, self.process = _begin(task)
         except OSError as error:  # no memory, or too many processes or files
             raise OptimistError(
                 f"cannot begin a process that plays {game}: {error.strerror}; env.kwargs.workers = 'threads' needs none"
             ) from error
+        self.board: dict[str, NDArray[Any]] = {name: board[name] for name in board.dtype.names or ()}
         self._end = weakref.finalize(self, _end, self.line, self.process, os.getpid())  # also where nobody closes it
 
     def reset(
@@ -71,15 +72,11 @@ class EmulatorsApart:
 
         The observations lie on the board: the next step writes over them.
         """
-        self._wait()
-        obs = self.board["obs"]
-        rewards, terminated, truncated, lives = (
-            self.board[name].copy() for name in ("rewards", "terminated", "truncated", "lives")
-        )
-        told = {"lives": lives}
-        if terminated.any() or truncated.any():
-            told["final_obs"] = self.board["final_obs"].copy()
-        return obs, rewards, terminated, truncated, told
+        board, told = self.board, {}
+        if self._wait() == ENDED:
+            told["final_obs"] = board["final_obs"].copy()
+        told["lives"] = board["lives"].copy()
+        return board["obs"], board["rewards"].copy(), board["terminated"].copy(), board["truncated"].copy(), told
 
     def close(self) -> None:
         """End the process."""
@@ -90,12 +87,13 @@ class EmulatorsApart:
             self.line.sendall(request)
         self.busy = True
 
-    def _wait(self) -> None:
-        """Until what was asked for is done."""
+    def _wait(self) -> bytes:
+        """Until what was asked for is done; the answer."""
         answer = self._hear(1)
-        if answer != DONE:
+        if answer not in (DONE, ENDED):
             raise ProcessEnded(f"the process that plays {self.game} ended: {self._last_words(answer)}")
         self.busy = False
+        return answer
 
     def _hear(self, most: int) -> bytes:
         """What the process says next; nothing if it is gone."""

@@ -16,8 +16,9 @@ from optimist.envs.atari.emulator import make_emulators
 
 STEP, RESET = b"s", b"r"
 """What a host asks for; with what moves or seeds stands on the board."""
-DONE = b"."
-"""What a player answers. Anything else is why it cannot go on, in words, and the last it says."""
+DONE, ENDED = b".", b"!"
+"""What a player answers; the second where games have ended. Anything else is why it cannot go on, in words, and the
+last it says."""
 
 
 def make_board(descriptor: int, num_envs: int, stack: int) -> NDArray[np.void]:
@@ -46,8 +47,7 @@ def play(host: int, board: int, task: str) -> None:
     try:
         player = Player(board, **json.loads(task))
         while request := line.recv(1):
-            player.step() if request == STEP else player.reset()
-            line.sendall(DONE)
+            line.sendall(player.step() if request == STEP else player.reset())
     except ConnectionError:  # the host is gone
         pass
     except Exception as error:  # whatever it is, the host says it
@@ -64,20 +64,23 @@ class Player:
         self.emulators = make_emulators(num_envs=num_envs, stack=stack, **settings)
         self.board = make_board(board, num_envs, stack)
 
-    def reset(self) -> None:
-        """Start the chosen games anew."""
+    def reset(self) -> bytes:
+        """Start the chosen games anew; the answer to that."""
         board, chosen = self.board, self.board["chosen"].copy()
         seeds = board["seeds"][chosen]
         options = None if chosen.all() else {"reset_mask": chosen}
         board["obs"][:], told = self.emulators.reset(seed=None if (seeds < 0).any() else seeds, options=options)
         board["lives"][:] = told["lives"]
+        return DONE
 
-    def step(self) -> None:
-        """One step of each game."""
+    def step(self) -> bytes:
+        """One step of each game; the answer to that."""
         board = self.board
         self.emulators.send(board["actions"])
         board["obs"][:], board["rewards"][:], terminated, truncated, told = self.emulators.recv()
         board["terminated"][:], board["truncated"][:], board["lives"][:] = terminated, truncated, told["lives"]
         ended = terminated | truncated
-        if ended.any():
-            board["final_obs"][ended] = told["final_obs"][ended]
+        if not ended.any():
+            return DONE
+        board["final_obs"][ended] = told["final_obs"][ended]
+        return ENDED
