@@ -54,7 +54,7 @@ class Decider:
             self.recorded = [record(self._decide), record(self._note)]
 
     def decide(self, games: Array, rows: Array) -> Array:
-        """Actions of these games, at most `at_once`, for their pictures in `host_obs`; with a row of the rollout each."""
+        """Actions of these games, at most `at_once`, for their pictures in `host_obs`; `rows`: of the rollout."""
         count, turns = len(games), self._turns
         turns[0, :count], turns[1, :count], turns[1, count:] = games, rows, len(self.rows) - 1
         self.recorded[0].replay() if self.recorded else self._decide()
