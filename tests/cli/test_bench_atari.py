@@ -54,6 +54,14 @@ def test_a_preset_stands_beside_the_emulator(monkeypatch, capsys):
     assert "Training on CPU" in capsys.readouterr().out
 
 
+def test_without_presets_no_table_of_training_is_printed(capsys):
+    result = {"game": "Pong", "device": "CPU", "cores": 2, "emulator": {"8 games": 900.0}, "training": {}}
+    bench_atari.print_figures(result | {"opr_over_ppo": {}})
+    out = capsys.readouterr().out
+    assert "900" in out
+    assert "Training" not in out
+
+
 def test_a_sustained_speed_tells_its_parts():
     config = replace(get_preset("deepsea/opr")(size=4), device="cpu")
     figures = sustained_speed(config, 0.2)

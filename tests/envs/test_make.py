@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -24,6 +25,8 @@ from optimist.envs.make import check_spaces
 from optimist.errors import ConfigError, MissingExtra, OptimistError, UnknownName
 
 DEEPSEA, KEY_DOOR = "optimist/DeepSea-v0", "optimist/KeyDoorTreasure-v0"
+FLOATS = spaces.Box(-1.0, 1.0, (3,), np.float32)
+TWO = spaces.Discrete(2)
 
 
 class SpacesEnv(gymnasium.Env):
@@ -175,7 +178,7 @@ def test_id_like_no_other_gets_advice(asked: str) -> None:
         (EnvConfig(kwargs={"num_envs": 3}), ConfigError, "multiple values for keyword argument 'num_envs'"),
         (EnvConfig(id=DEEPSEA, kwargs={"size": 1}), ConfigError, "^DeepSea's size must be an integer of at least 2"),
         (EnvConfig(id=DEEPSEA, kwargs={"size": 1}, vectorization="async"), ConfigError, "DeepSea's size must be"),
-        (EnvConfig(id=DEEPSEA, kwargs={"sise": 1}), ConfigError, "unexpected keyword argument 'sise'"),
+        (EnvConfig(id=DEEPSEA, kwargs={"grid": 1}), ConfigError, "unexpected keyword argument 'grid'"),
         (EnvConfig(id="FrozenLake-v1", kwargs={"map_name": "9x9"}), ConfigError, "KeyError '9x9'"),
         (EnvConfig(frame_stack=4), ConfigError, "env.frame_stack is 4 but CartPole-v1 observes Box"),
         (EnvConfig(id="Blackjack-v1"), ConfigError, "Blackjack-v1 observes Tuple"),
@@ -185,6 +188,43 @@ def test_bad_configs_are_named_in_one_line(config: EnvConfig, error: type[Optimi
     with pytest.raises(error, match=message) as caught:
         make_envs(config, seed=0)
     assert "\n" not in str(caught.value)
+
+
+def takes_size(size: int = 3) -> SpacesEnv:
+    return SpacesEnv(TWO, TWO)
+
+
+def passes_on(size: int = 3, **kwargs: Any) -> SpacesEnv:
+    return takes_size(**kwargs)
+
+
+@pytest.mark.parametrize("vectorization", ["auto", "sync"])
+def test_misspelt_keyword_gets_a_suggestion(vectorization: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        make_envs(EnvConfig(id=DEEPSEA, kwargs={"sise": 4}, vectorization=vectorization), seed=0)
+    assert str(caught.value) == f"no keyword of {DEEPSEA} 'sise'; did you mean 'size'?"
+
+
+@pytest.mark.parametrize("maker", [takes_size, passes_on, partial(takes_size)])
+def test_misspelt_keyword_of_a_function_gets_a_suggestion_too(registered: Any, maker: Any) -> None:
+    env_id = registered("test/Made-v0", entry_point=maker)
+    with pytest.raises(UnknownName, match="no keyword of test/Made-v0 'sise'; did you mean 'size'"):
+        make_envs(EnvConfig(id=env_id, kwargs={"sise": 4}))
+    with pytest.raises(ConfigError, match=r"cannot make test/Made-v0 .* unexpected keyword argument 'zoom'"):
+        make_envs(EnvConfig(id=env_id, kwargs={"zoom": 4}))
+
+
+@pytest.mark.parametrize("given", [{}, {"sise": 4}])
+def test_keyword_refused_further_within_gets_no_suggestion(registered: Any, given: dict[str, int]) -> None:
+    def never_given(size: int = 3) -> SpacesEnv:
+        return takes_size(sise=size)
+
+    def takes_it(size: int = 3, sise: int = 4) -> SpacesEnv:
+        return takes_size(sise=sise)
+
+    env_id = registered("test/Broken-v0", entry_point=takes_it if given else never_given)
+    with pytest.raises(ConfigError, match=r"cannot make .* takes_size\(\) got an unexpected keyword argument 'sise'"):
+        make_envs(EnvConfig(id=env_id, kwargs=given))
 
 
 @pytest.mark.parametrize(
@@ -224,10 +264,6 @@ def test_vector_version_that_hides_its_autoreset_mode_is_refused(registered: Any
         make_envs(EnvConfig(id=env_id))
     with pytest.raises(ConfigError, match="only a vector version"):
         make_envs(EnvConfig(id=env_id, vectorization="sync"))
-
-
-FLOATS = spaces.Box(-1.0, 1.0, (3,), np.float32)
-TWO = spaces.Discrete(2)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from itertools import groupby
 
 import pytest
 
@@ -74,6 +75,11 @@ def test_unknown_names_get_a_suggestion():
         get_preset("deepsea/orp")
     with pytest.raises(UnknownName, match="no parameter of preset deepsea/opr 'sise'; did you mean 'size'"):
         get_preset("deepsea/opr")(sise=3)
+
+
+def test_presets_of_a_family_stand_together():
+    families = [family for family, _ in groupby(all_presets(), key=lambda known: known.name.partition("/")[0])]
+    assert len(set(families)) == len(families)
 
 
 def test_a_name_is_taken_once():

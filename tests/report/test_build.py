@@ -1,5 +1,6 @@
 """The whole report: every section, table and figure, from whole and from damaged runs; in words and in a browser."""
 
+import html
 import re
 from pathlib import Path
 
@@ -153,6 +154,15 @@ def test_published_tables_can_be_had_without_runs(tmp_path):
     assert "Table 1: 49 games" in page.read_text()
     with pytest.raises(RunFolderError, match="no run below"):
         build_report([tmp_path / "nothing"], tmp_path / "other")
+
+
+def test_the_footer_has_the_command_that_shows_the_same_numbers(tmp_path):
+    runs = write_run(tmp_path / "my runs", "deepsea/ppo")
+    page = build_report([runs], tmp_path / "out", statistic="final", unlike="mix", published=True).read_text()
+    command = html.unescape(page.split("<code>optimist report ")[1].split("</code>")[0])
+    assert command == f"'{runs}' --statistic final --unlike mix --published"
+    plain = build_report([runs], tmp_path / "plain").read_text()
+    assert f"optimist report {html.escape(repr(str(runs)))}</code>" in plain
 
 
 def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):

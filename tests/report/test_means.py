@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy import stats
 
-from optimist.report.means import difference_interval, mean_interval, quantile_95
+from optimist.report.means import Interval, difference_interval, mean_interval, quantile_95
 
 
 @pytest.mark.parametrize("degrees", [1, 1.01, 1.41, 1.5, 2, 2.5, 4, 9, 30, 31, 60.5, 400, 1e5, 1e12])
@@ -35,3 +35,17 @@ def test_one_value_has_no_interval_and_equal_values_have_none_to_speak_of():
     assert str(mean_interval([1.0])) == "1.00"
     assert math.isnan(difference_interval([1.0], [2.0, 3.0]).half_width)
     assert difference_interval([1.0, 1.0], [2.0, 2.0]) == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("interval", "shown"),
+    [
+        (Interval(0.0034, 0.0012), "0.0034 ± 0.0012"),
+        (Interval(-0.0008, math.nan), "-0.0008"),
+        (Interval(0.0, 0.0), "0.00 ± 0.00"),
+        (Interval(0.001, 0.02), "0.00 ± 0.02"),
+        (Interval(math.nan, math.nan), "nan"),
+    ],
+)
+def test_numbers_too_small_for_two_decimals_are_shown_all_the_same(interval, shown):
+    assert str(interval) == shown

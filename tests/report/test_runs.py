@@ -124,6 +124,13 @@ def test_of_two_with_the_same_seed_the_one_that_was_not_changed_on_the_way_is_ta
     assert any("device cuda → cpu" in problem.what for problem in problems)
 
 
+def test_of_two_unfinished_with_the_same_seed_the_one_that_got_further_is_taken(tmp_path):
+    write_run(tmp_path / "a", "deepsea/ppo", finished=False, points=3)  # a third of the way
+    write_run(tmp_path / "b", "deepsea/ppo", finished=False, points=4)  # half of it
+    runs, _ = collect([tmp_path])
+    assert [Path(run.name).name for run in runs] == ["b"]
+
+
 def test_the_same_seed_with_another_budget_is_another_run(tmp_path):
     write_run(tmp_path / "a", "deepsea/ppo", steps=1000)
     write_run(tmp_path / "b", "deepsea/ppo", steps=2000)

@@ -42,3 +42,13 @@ def test_save_when_stopped_loses_no_step_and_another_run_does_the_same(name, tmp
         config.batch_size * number for number in range(1, config.total_updates + 1)
     ]
     assert lines(tmp_path / "one") == lines(tmp_path / "other")
+
+
+@pytest.mark.parametrize("checkpoint_every", [10_000, RESTARTING.batch_size])
+def test_whoever_loses_steps_by_stopping_is_told_of_it(checkpoint_every, tmp_path, monkeypatch, capsys):
+    config, update = replace(RESTARTING, policy_lag=0, checkpoint_every=checkpoint_every), Trainer.one_update
+    monkeypatch.setattr(Trainer, "one_update", lambda self: os.kill(os.getpid(), signal.SIGTERM) or update(self))
+    with pytest.raises(SystemExit):
+        train(config, tmp_path / "run")
+    told = "nothing is saved yet (save_when_stopped would have saved here)"
+    assert (told in capsys.readouterr().err) == (checkpoint_every == 10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -57,20 +58,29 @@ def print_result(result: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(strict(result), ensure_ascii=False), flush=True)
         return
-    width = max((len(name) for name in result), default=0)
+    for line in _lines(result):
+        print(line)
+
+
+def _lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """One line a value; a table within is set in below its name."""
+    tables = {name: value for name, value in result.items() if isinstance(value, Mapping) and value}
+    width = max((len(name) for name in result if name not in tables), default=0)
     for name, value in result.items():
-        print(f"{name:<{width}}  {_readable(value)}")
+        if name in tables:
+            yield name
+            yield from (f"  {line}" for line in _lines(value))
+        else:
+            yield f"{name:<{width}}  {_readable(value)}"
 
 
 def _readable(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return "–" if math.isnan(value) else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_readable(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_readable(item) for item in value)
-    return "–" if value is None else str(value)
+    return "–" if value is None or value == {} else str(value)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `optimist bench atari`."""
     parser.add_argument("--game", default="Alien", help="one of the games `optimist games` lists (default Alien)")
     parser.add_argument("--device", default=None, help="cpu or cuda (default: cuda where there is one)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="time per figure (default 5)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="time per figure, beside making games (default 5)")
     parser.add_argument("--presets", nargs="*", default=list(TRAINED), help="presets to train; none for none")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
@@ -135,6 +135,8 @@ def print_figures(result: dict[str, Any]) -> None:
     for name, speed in result["emulator"].items():
         table.add_row(name, f"{speed:,.0f}")
     console.print(table)
+    if not result["training"]:
+        return
     table = Table(title=f"Training on {result['device']}")
     names = ("preset", "games", "steps/s", "of the emulator, same size", "in threads", "at its best", "start, s")
     for name in (*names, "GPU, GiB"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import math
 import re
 from contextlib import nullcontext
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec, VectorizeMode
+from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode, VectorEnv
 
@@ -27,6 +28,8 @@ AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 TASK_SEED_KEYWORDS = {"optimist/DeepSea-v0": "map_seed"}
 """Keyword through which the run's seed fixes the task itself, apart from what happens in it."""
+
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def make_envs(config: EnvConfig, seed: int | None = None) -> AnyVectorEnv:
@@ -179,7 +182,21 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
         raise _missing_package(spec, error) from error
     except (TypeError, ValueError, KeyError, AssertionError, gymnasium.error.Error) as error:
         reason = _one_line(error.__cause__ or error)
+        unknown = re.search(r"unexpected keyword argument '([^']+)'", reason)
+        if unknown and unknown[1] in config.kwargs and (near := _near_keyword(spec, own, unknown[1])):
+            raise UnknownName(f"no keyword of {spec.id} '{unknown[1]}'; did you mean '{near}'?") from error
         raise ConfigError(f"cannot make {spec.id} with env.kwargs {config.kwargs}: {reason}") from error
+
+
+def _near_keyword(spec: EnvSpec, vector: bool, name: str) -> str | None:
+    """The keyword of the environment's maker that is nearest to one it does not take, if any is near."""
+    entry = spec.vector_entry_point if vector else spec.entry_point
+    maker = load_env_creator(entry) if isinstance(entry, str) else entry
+    assert maker is not None  # it has just been called
+    parameters = inspect.signature(maker).parameters.values()
+    taken = {parameter.name for parameter in parameters if parameter.kind in BY_NAME} - {"num_envs"}  # env.num_envs
+    near = difflib.get_close_matches(name, sorted(taken), n=1, cutoff=0.5)
+    return near[0] if near and name not in taken else None  # one that it takes is refused further within
 
 
 def _nearest(name: str) -> str | None:

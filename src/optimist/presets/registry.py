@@ -87,8 +87,9 @@ def preset(name: str) -> Callable[[Callable[..., RunConfig]], Callable[..., RunC
 
 
 def all_presets() -> list[Preset]:
-    """Every preset, in the order of registration."""
-    return list(_PRESETS.values())
+    """Every preset, family by family, in the order of registration."""
+    families = list(dict.fromkeys(name.partition("/")[0] for name in _PRESETS))
+    return sorted(_PRESETS.values(), key=lambda preset: families.index(preset.name.partition("/")[0]))
 
 
 def get_preset(name: str) -> Preset:

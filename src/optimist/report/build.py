@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,7 +58,7 @@ def build_report(
         sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
     sections += _run_sections(study, out)
     sections.append(Section("reading", "How to read this", _reading(study)))
-    page = render(title, _lead(study), sections, _footer(folders))
+    page = render(title, _lead(study), sections, _footer(folders, statistic, unlike, published))
     with disk_errors(out):
         write_text(out / PAGE, page)
     return out / PAGE
@@ -227,7 +228,12 @@ def _reading(study: Study) -> str:
     return "".join(paragraph(text) for text in words)
 
 
-def _footer(folders: Sequence[Path]) -> str:
-    command = html.escape(f"optimist report {' '.join(str(folder) for folder in folders)}")
+def _footer(folders: Sequence[Path], statistic: Statistic, unlike: Unlike, published: bool) -> str:
+    """The version, the time, and the command that shows the same numbers."""
+    words = ["optimist", "report", *map(str, folders)]
+    words += ["--statistic", statistic] if statistic != "last-100" else []
+    words += ["--unlike", unlike] if unlike != "refuse" else []
+    words += ["--published"] if published else []
+    command = html.escape(shlex.join(words))
     now = datetime.now(UTC)
     return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{command}</code></p>"

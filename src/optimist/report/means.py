@@ -21,7 +21,10 @@ class Interval(NamedTuple):
     half_width: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.half_width:.2f}" if math.isfinite(self.half_width) else f"{self.mean:.2f}"
+        largest = max((abs(number) for number in self if math.isfinite(number)), default=0.0)
+        form = ".2g" if 0 < largest < 0.005 else ".2f"  # two decimals would show only zeros
+        half = f" ± {self.half_width:{form}}" if math.isfinite(self.half_width) else ""
+        return f"{self.mean:{form}}{half}"
 
 
 @cache

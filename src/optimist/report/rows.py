@@ -178,10 +178,12 @@ def _shown(path: Path, folder: Path) -> str:
 
 
 def _without_repeats(runs: list[Run]) -> tuple[list[Run], list[Problem]]:
-    """Each seed of a method on an environment with a budget once: rather a finished run, rather an unchanged one."""
+    """Each seed of a method on an environment with a budget once: finished, rather unchanged; else the furthest."""
     kept: dict[tuple[Any, ...], list[Run]] = {}
     dropped: dict[str, list[str]] = {}
-    for run in sorted(runs, key=lambda run: (not run.finished, bool(run.summary.get("changes")))):
+    finished = sorted((run for run in runs if run.finished), key=lambda run: bool(run.summary.get("changes")))
+    unfinished = sorted((run for run in runs if not run.finished), key=lambda run: -run.steps)
+    for run in finished + unfinished:
         others = kept.setdefault((run.identity, run.seed, run.sticky), [])
         taken = next((other for other in others if same("budget", other.budget, run.budget)), None)
         if run.seed is not None and taken is not None:

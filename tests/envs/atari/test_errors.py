@@ -81,7 +81,7 @@ def test_games_for_two_are_refused_because_ale_would_end_the_process(game):
         ({"game": "Pong", "sticky": 0.0, "no_ops": -1}, ConfigError, "no_ops must be a whole number of at least 0"),
         ({"game": "Pong", "sticky": 0.0, "max_frames": 0.5}, ConfigError, "max_frames must be a whole number"),
         ({"game": "Pong", "sticky": 0.0, "render_mode": "human"}, ConfigError, "render_mode must be 'rgb_array'"),
-        ({"game": "Pong", "sticky": 0.0, "stiky": 1}, ConfigError, "unexpected keyword argument 'stiky'"),
+        ({"game": "Pong", "sticky": 0.0, "stiky": 1}, ConfigError, r"no keyword .* 'stiky'; did you mean 'sticky'"),
     ],
 )
 def test_bad_settings_are_named_in_one_line(kwargs, error, message):
