@@ -19,6 +19,14 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def be_idle() -> None:
+    """From now on this thread runs only where nobody else wants the core."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # 0: this thread
+    except OSError as error:
+        raise OptimistError(f"cannot lower the priority of threads here: {error.strerror}") from error
+
+
 def at_idle_priority(make: Callable[[], Made]) -> Made:
     """What `make` returns. Threads that it starts run only where nobody else wants the core; the caller's stay as is.
 
@@ -29,11 +37,7 @@ def at_idle_priority(make: Callable[[], Made]) -> Made:
 
     def work() -> None:
         try:
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # 0: this thread
-        except OSError as error:
-            failed.append(OptimistError(f"cannot lower the priority of threads here: {error.strerror}"))
-            return
-        try:
+            be_idle()
             made.append(make())
         except BaseException as error:
             failed.append(error)

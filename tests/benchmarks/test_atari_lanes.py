@@ -22,7 +22,7 @@ def test_a_division_has_a_row_with_its_parts(tmp_path, decide):
     for row in rows:
         assert row["steps_per_second"] > 0
         assert row["decide"] == decide
-        assert ("decide_ms" in row) == (decide == "policy")
-        parts = row.get("decide_ms", 0.0) + row["send_ms"] + row["receive_ms"]
-        assert 0 < parts < row["lane_step_ms"]
+        assert min(row[f"{part}_us"] for part in ("ask", "begin", "note")) > 0
+        assert 1 <= row["games_a_decision"] <= 2
+        assert row["decisions"] * row["games_a_decision"] == pytest.approx(2 * 128)
         assert row["cores"] > 0

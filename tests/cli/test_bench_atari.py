@@ -13,7 +13,7 @@ from optimist.cli import bench_atari
 from optimist.cli.main import main
 from optimist.config import DQNConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.envs.atari import bench
-from optimist.envs.atari.apart import HAS_SHARED_MEMORY
+from optimist.envs.atari.apart import CAN_SHARE
 from optimist.presets import get_preset
 from optimist.training import speed
 from optimist.training.loop import Trainer
@@ -32,7 +32,7 @@ def test_the_emulator_alone(capsys):
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["game"] == "Pong"
     assert {"2 games, 1 lane, threads", "2 games, threads"} <= set(result["emulator"])
-    assert ("2 games, processes" in result["emulator"]) == HAS_SHARED_MEMORY
+    assert ("2 games, processes" in result["emulator"]) == CAN_SHARE
     assert all(speed > 0 for speed in result["emulator"].values())
     assert result["training"] == {}
 

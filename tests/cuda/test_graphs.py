@@ -16,7 +16,7 @@ from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
 from optimist.training.loop import Trainer, resume, train
-from tests.rollout.test_decider import assert_decisions_are_each_game_s_own, make_decider
+from tests.rollout.test_decider import assert_decisions_are_each_game_s_own, decide, make_decider
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -120,7 +120,7 @@ def test_the_graphed_sampler_draws_from_the_policy(tmp_path):
         for _ in range(rounds):
             decider.begin()
             for t in range(steps):
-                actions = torch.from_numpy(decider.decide(games, t * len(obs) + games)).cuda()
+                actions = torch.from_numpy(decide(decider, games, t * len(obs) + games)).cuda()
                 counts.scatter_add_(1, actions[:, None], torch.ones_like(counts[:, :1]))
         draws = rounds * steps
         error = (counts / draws - probs).abs()

@@ -33,6 +33,11 @@ def make_decider(device, *, graphs, at_once=32):
     )
 
 
+def decide(decider, games, rows):
+    decider.ask(games, rows)
+    return decider.answer()
+
+
 def assert_decisions_are_each_game_s_own(decider):
     """In whatever company and order, at whatever step: the same moves, and each in its row of the rollout."""
     decider.begin()
@@ -42,7 +47,7 @@ def assert_decisions_are_each_game_s_own(decider):
         while len(order):
             count = rng.integers(1, decider.at_once + 1)
             group, order = order[:count], order[count:]
-            actions[group] = decider.decide(group, times[group] * GAMES + group)
+            actions[group] = decide(decider, group, times[group] * GAMES + group)
         found.append(actions)
     assert len({tuple(actions) for actions in found}) == 1
     assert len(set(found[0])) > 6
@@ -64,7 +69,7 @@ def test_every_rollout_has_chances_of_its_own_and_each_step_of_each_game_too():
     found = []
     for _ in range(2):
         decider.begin()
-        found += [decider.decide(games, time * GAMES + games).copy() for time in range(STEPS)]
+        found += [decide(decider, games, time * GAMES + games) for time in range(STEPS)]
     assert all(len(set(actions)) > 3 for actions in found)
     assert len({tuple(actions) for actions in found}) == 2 * STEPS
 
@@ -77,7 +82,7 @@ def test_moves_are_drawn_from_the_policy():
     for _ in range(draws):
         decider.begin()
         for time in range(STEPS):
-            np.add.at(counts, decider.decide(np.arange(GAMES), time * GAMES + np.arange(GAMES)), 1)
+            np.add.at(counts, decide(decider, np.arange(GAMES), time * GAMES + np.arange(GAMES)), 1)
     total = draws * STEPS * GAMES
     error = np.abs(counts / total - probabilities) / np.sqrt(probabilities * (1 - probabilities) / total)
     assert error.max() < 4.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +12,6 @@ from torch import Tensor
 from optimist.config import EnvConfig, NetworkConfig
 from optimist.envs.make import make_envs
 from optimist.networks.actor_critic import make_actor_critic
-from optimist.rollout import lanes as lanes_module
 from optimist.rollout.collector import Collector
 from optimist.rollout.lanes import LaneCollector
 
@@ -112,36 +112,24 @@ def make_collector(lanes, **settings):
 
 def test_whoever_has_played_is_decided_for_while_others_still_play():
     envs, _, collector = make_collector(lanes=3, workers="processes")
-    decide, order = collector.decider.decide, []
-
-    class Slow:
-        """The second lane's answer arrives once the others have made all their steps."""
-
-        def __init__(self, poll):
-            self.wait = poll.poll
-            self.slow = collector.lanes[1].line
-
-        def poll(self):
-            found = self.wait()
-            while (others := [event for event in found if event[0] != self.slow]) == [] and len(order) < 9:
-                found = self.wait()
-            return others or found
+    ask, arrived, order = collector.decider.ask, envs.unwrapped.players.arrived, []
 
     def noted(games, rows):
         order.extend(zip(games, rows // 3, strict=True))
-        return decide(games, rows)
+        ask(games, rows)
 
-    collector.decider.decide = noted
-    turns = lanes_module.Turns
-    with pytest.MonkeyPatch.context() as patch:
+    def late(unless=None):
+        """The second game's step arrives once the others have made all theirs."""
+        found = arrived(unless)
+        if len(order) < 9 and 1 in found:
+            envs.unwrapped.players.playing[1] = True
+            found = found[found != 1]
+            return found if len(found) else late(unless)
+        return found
 
-        def slowed(lanes):
-            made = turns(lanes)
-            made.poll = Slow(made.poll)
-            return made
-
-        patch.setattr(lanes_module, "Turns", slowed)
-        rollout = collector.collect()
+    collector.decider.ask = noted
+    envs.unwrapped.players.arrived = late
+    rollout = collector.collect()
     assert order[:3] == [(0, 0), (1, 0), (2, 0)]
     assert {game for game, _ in order[3:9]} == {0, 2}  # all that these two have left
     assert order[9:] == [(1, 1), (1, 2), (1, 3)]
@@ -151,21 +139,81 @@ def test_whoever_has_played_is_decided_for_while_others_still_play():
         opened.close()
 
 
-@pytest.mark.parametrize("workers", ["threads", "processes"])
-def test_a_lane_that_fails_says_so_and_leaves_no_other_in_the_middle_of_a_step(workers):
-    envs, _, collector = make_collector(lanes=3, workers=workers)
-    healthy = collector.lanes[1].receive_unread
+def test_those_with_the_fewest_steps_are_decided_for_first():
+    envs, _, collector = make_collector(lanes=4)
+    times = np.array([3, 1, 2, 1])
+    assert collector._ready(np.ones(4, bool), times).tolist() == [1]
+    assert collector._ready(np.array([True, False, True, False]), times).tolist() == [2]
+    assert collector._ready(np.zeros(4, bool), times).tolist() == []
+    collector.together, collector.at_once = False, 3  # as on a GPU
+    assert collector._ready(np.ones(4, bool), times).tolist() == [1, 3, 2]
+    assert collector._ready(np.array([True, False, True, False]), times).tolist() == [0, 2]
+    envs.close()
+
+
+@pytest.mark.parametrize("division", [{"lanes": 2}, {"lanes": 3, "workers": "processes"}])
+def test_games_of_a_lane_may_be_decided_for_apart(division):
+    """As on a GPU. Who cannot be played alone waits for the others."""
+    expected = rollouts(LaneCollector, **division)
+
+    class Apart(LaneCollector):
+        def _ready(self, undecided, times):
+            self.together = False
+            return super()._ready(undecided, times)[:1]
+
+    assert_same(expected, rollouts(Apart, **division))
+
+
+def test_a_lane_that_fails_says_so_and_leaves_no_other_in_the_middle_of_a_step():
+    envs, _, collector = make_collector(lanes=3)
+    emulators = envs.unwrapped.players.emulators[1]
+    healthy = emulators.recv
 
     def broken():
         healthy()
         raise OSError("the console is on fire")
 
-    collector.lanes[1].receive_unread = broken
+    emulators.recv = broken
     with pytest.raises(OSError, match="on fire"):
         collector.collect()
-    collector.lanes[1].receive_unread = healthy
+    emulators.recv = healthy
+    collector.restart(3)
+    fresh = make_collector(lanes=3)
+    assert collector.obs.tolist() == fresh[2].obs.tolist()
+    collector.generator.manual_seed(0)
+    assert collector.collect().obs.equal(fresh[2].collect().obs)
+    for opened in (envs, fresh[0]):
+        opened.close()
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_after_an_interrupt_nobody_is_in_the_middle_of_a_step(workers):
+    envs, _, collector = make_collector(lanes=3, workers=workers)
+    begin, begun = envs.unwrapped.begin, []
+
+    def interrupted(games, actions):
+        begun.append(games)
+        found = begin(games, actions)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return found
+
+    envs.unwrapped.begin = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        collector.collect()
+    envs.unwrapped.begin = begin
     collector.restart(3)
     fresh = make_collector(lanes=3, workers=workers)
     assert collector.obs.tolist() == fresh[2].obs.tolist()
+    assert collector.collect().obs.shape == fresh[2].collect().obs.shape
     for opened in (envs, fresh[0]):
         opened.close()
+
+
+def test_while_the_learner_learns_games_are_prepared():
+    envs, _, collector = make_collector(lanes=2, workers="processes")
+    assert envs.unwrapped.players.unprepared.all()
+    collector.collect()
+    collector.begin()
+    assert not envs.unwrapped.players.unprepared.any()
+    envs.close()

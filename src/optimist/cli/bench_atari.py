@@ -112,13 +112,13 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
 
 def _divisions() -> list[Division]:
     """What is measured of the emulators alone."""
-    from optimist.envs.atari.apart import HAS_SHARED_MEMORY
+    from optimist.envs.atari.apart import CAN_SHARE
     from optimist.envs.atari.bench import Division
     from optimist.envs.atari.pool import is_installed
 
     found = [Division(games, lanes=1) for games in SIZES if games <= 16]  # all wait for the slowest, as elsewhere
     found += [Division(games) for games in SIZES if games <= 64]  # more take half a minute to make
-    if HAS_SHARED_MEMORY:
+    if CAN_SHARE:
         found += [Division(games, workers="processes") for games in SIZES]
     if is_installed():
         found += [Division(games, lanes=1, backend="envpool") for games in SIZES if games <= 16]

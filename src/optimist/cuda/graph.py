@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -31,10 +33,22 @@ def record(
     for generator in generators:
         graph.register_generator_state(generator)
     # Another thread may be collecting meanwhile, and may allocate memory.
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    with _keeping_garbage(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
         work()
     for tensor, old in zip(tensors, before, strict=True):
         tensor.copy_(old)
     for generator, state in zip(generators, states, strict=True):
         generator.set_state(state)
     return graph
+
+
+@contextmanager
+def _keeping_garbage() -> Iterator[None]:
+    """Nothing is collected within the block: a graph of an earlier run that goes then spoils the one being recorded."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

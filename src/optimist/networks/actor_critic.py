@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from optimist.config import NetworkConfig
 from optimist.errors import ConfigError
 from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
-from optimist.networks.encoder import make_encoder
+from optimist.networks.encoder import Image, make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.masked import PartialActor, visible_inputs
 from optimist.networks.mlp import MLP
@@ -110,6 +110,8 @@ def make_actor_critic(
         if not plain_heads:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
         images = make_nature_cnn(shape, config.cnn_features, config.cnn_precision, orthogonal_init=orthogonal_init)
+        if isinstance(encoder, Image):
+            encoder.as_bytes = True  # the first convolution scales them
         return ActorCritic(encoder, images, actor, critic, head)
     trunk = nn.Flatten() if len(shape) > 1 else None
     width = torch.Size(shape).numel()

@@ -26,11 +26,13 @@ class OneHot(nn.Module):
 
 
 class Image(nn.Module):
-    """Pixels 0..255 as numbers in [0, 1]."""
+    """Pixels 0..255 as numbers in [0, 1], or as they are for a network that scales them itself."""
+
+    as_bytes = False
 
     def forward(self, obs: Tensor) -> Tensor:
         """[B, C, H, W], divided by 255."""
-        return obs.float() / 255.0
+        return obs if self.as_bytes and obs.dtype == torch.uint8 else obs.float() / 255.0
 
 
 class Vector(nn.Module):

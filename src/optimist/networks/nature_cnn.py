@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from optimist.errors import ConfigError
 from optimist.networks.initialize import Layer, orthogonal
+from optimist.networks.pixels import PixelConv2d
 
 SMALLEST = 36  # pixels that the three convolutions need
 
@@ -17,7 +18,7 @@ class NatureCNN(nn.Sequential):
     in_bfloat16 = False
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, C, H, W] → [B, features] in float32."""
+        """Bytes [B, C, H, W] → [B, features] in float32."""
         with torch.autocast(images.device.type, torch.bfloat16, enabled=self.in_bfloat16, cache_enabled=False):
             features: Tensor = super().forward(images)  # type: ignore[no-untyped-call]
         return features.float()
@@ -37,7 +38,7 @@ def make_nature_cnn(
         return orthogonal(layer, 2**0.5) if orthogonal_init else layer
 
     convolutions = nn.Sequential(
-        begun(nn.Conv2d(shape[0], 32, 8, 4)),
+        begun(PixelConv2d(shape[0], 32)),
         nn.ReLU(),
         begun(nn.Conv2d(32, 64, 4, 2)),
         nn.ReLU(),

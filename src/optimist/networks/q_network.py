@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import NetworkConfig
 from optimist.errors import ConfigError
-from optimist.networks.encoder import make_encoder
+from optimist.networks.encoder import Image, make_encoder
 from optimist.networks.initialize import orthogonal
 from optimist.networks.mlp import ACTIVATIONS
 from optimist.networks.nature_cnn import NatureCNN, make_nature_cnn
@@ -210,6 +210,8 @@ def make_q_network(
     support = Support(rainbow.atoms, rainbow.value_min, rainbow.value_max) if rainbow else Support()
     encoder, shape = make_encoder(observation_space)
     body, width, hidden, activation = _make_body(shape, config)
+    if isinstance(encoder, Image) and isinstance(body, NatureCNN):
+        encoder.as_bytes = True  # the first convolution scales them
     sigma = rainbow.noisy_sigma if rainbow and rainbow.noisy else None
     outputs = [num_actions * support.atoms] + ([support.atoms] if rainbow and rainbow.dueling else [])
     streams = [_make_stream((width, *hidden, out), activation, config, sigma) for out in outputs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 from torch import Tensor
 
@@ -9,13 +11,16 @@ from optimist.cuda.graph import record
 from optimist.networks.policy import PolicyNetwork
 from optimist.rollout.stepper import Array
 
+LONG = 1.0
+"""Seconds after which a GPU that has not answered is asked what is the matter."""
+
 
 class Decider:
     """Pictures go to the device and into the rollout, one action a game comes back.
 
     All chances of a rollout are drawn when it begins, one for each step of each game, so that it does not matter who
-    is decided for when, or beside whom. The eager path and the graphs are the same work on the same tensors. On a GPU
-    every decision is for `at_once` games, of which some may be nobody's: whoever it is for, it is the same arithmetic.
+    is decided for when, or beside whom. The eager path and the graph are the same work on the same tensors. Every
+    decision is for `at_once` games, of which some may be nobody's: whoever it is for, it is the same arithmetic.
     """
 
     def __init__(
@@ -34,14 +39,17 @@ class Decider:
         pinned = rows.is_cuda
         self.host_turns = torch.zeros((2, at_once), dtype=torch.int64, pin_memory=pinned)  # whose, and which row
         self.host_actions = torch.zeros(at_once, dtype=torch.int64, pin_memory=pinned)
+        self.host_made = torch.zeros(1, dtype=torch.int64, pin_memory=pinned)  # decisions so far
         self._turns: Array = self.host_turns.numpy()
         self._actions: Array = self.host_actions.numpy()
+        self._made: Array = self.host_made.numpy()
         self.obs = torch.zeros_like(host_obs, device=rows.device) if rows.is_cuda else host_obs
         self.turns = torch.zeros_like(self.host_turns, device=rows.device)
+        self.made = torch.zeros_like(self.host_made, device=rows.device)
         self.chances: tuple[Tensor, ...] = ()
-        self.seen, self.chosen = torch.empty(0), torch.empty(0)  # the pictures of a decision, and what was decided
-        self.recorded: list[torch.cuda.CUDAGraph] = []
-        self.done = torch.cuda.Event() if rows.is_cuda else None  # type: ignore[no-untyped-call]
+        self.recorded: torch.cuda.CUDAGraph | None = None
+        self.asked = self.count = 0  # decisions, and games of the last
+        self.late = 0.0  # when it is time to worry about it
 
     def begin(self) -> None:
         """The next decision is the first of a rollout."""
@@ -49,31 +57,43 @@ class Decider:
         for kept, fresh in zip(self.chances, drawn, strict=bool(self.chances)):
             kept.copy_(fresh)
         self.chances = self.chances or drawn
-        if self.graphs and not self.recorded:
-            self.host_turns[1] = len(self.rows) - 1
-            self.recorded = [record(self._decide), record(self._note)]
+        if self.graphs and self.recorded is None:
+            self._turns[1] = len(self.rows) - 1
+            self.recorded = record(self._decide)
+            self.asked = int(self.made)
 
-    def decide(self, games: Array, rows: Array) -> Array:
-        """Actions of these games, at most `at_once`, for their pictures in `host_obs`; `rows`: of the rollout."""
+    def ask(self, games: Array, rows: Array) -> None:
+        """Begin to decide for these games, at most `at_once`, by their pictures in `host_obs`; `answer` has to follow.
+
+        `rows`: of the rollout, where pictures and actions go.
+        """
         count, turns = len(games), self._turns
         turns[0, :count], turns[1, :count], turns[1, count:] = games, rows, len(self.rows) - 1
-        self.recorded[0].replay() if self.recorded else self._decide()
-        if self.done is not None:
-            self.done.record()
-        self.recorded[1].replay() if self.recorded else self._note()  # while the host already reads the actions
-        if self.done is not None:
-            self.done.synchronize()
-        return self._actions[:count]
+        self.asked, self.count, self.late = self.asked + 1, count, time.perf_counter() + LONG
+        self._decide() if self.recorded is None else self.recorded.replay()
+
+    def is_done(self) -> bool:
+        """Whether `answer` need not wait."""
+        done = bool(self._made[0] == self.asked)
+        if not done and time.perf_counter() > self.late:
+            torch.cuda.synchronize()  # an error is raised here
+        return done
+
+    def answer(self) -> Array:
+        """The actions that were asked for."""
+        while not self.is_done():
+            pass
+        return self._actions[: self.count].copy()
 
     def _decide(self) -> None:
         if self.obs is not self.host_obs:
             self.obs.copy_(self.host_obs, non_blocking=True)
         self.turns.copy_(self.host_turns, non_blocking=True)
         whose, row = self.turns
-        self.seen = self.obs.index_select(0, whose)
-        self.chosen = self.policy.act_on(self.seen, [numbers.index_select(0, row) for numbers in self.chances])
-        self.host_actions.copy_(self.chosen, non_blocking=True)
-
-    def _note(self) -> None:
-        self.rows.index_copy_(0, self.turns[1], self.seen)
-        self.actions.index_copy_(0, self.turns[1], self.chosen)
+        seen = self.obs.index_select(0, whose)
+        chosen = self.policy.act_on(seen, [numbers.index_select(0, row) for numbers in self.chances])
+        self.host_actions.copy_(chosen, non_blocking=True)
+        self.made += 1
+        self.host_made.copy_(self.made, non_blocking=True)  # what follows is done while the host reads the actions
+        self.rows.index_copy_(0, row, seen)
+        self.actions.index_copy_(0, row, chosen)

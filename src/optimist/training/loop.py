@@ -238,12 +238,12 @@ class Trainer:
         return self._collector_for(self.policy)
 
     def _collector_for(self, policy: PolicyNetwork) -> Collector:
-        """Games that come in lanes are decided lane by lane, unless something has to see every step of all of them."""
+        """Games on a board are decided for as they come, unless something has to see every step of all of them."""
         config, anchor = self.config, self.algorithm.anchor
         generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
         basis = (self.envs, config.env, policy, config.algorithm.rollout_steps, generator, config.device)
         evaluated = not isinstance(policy, QNetwork) or not isinstance(anchor, NoAnchor)
-        if hasattr(self.envs, "lanes") and not config.env.group_key:
+        if hasattr(self.envs, "board") and not config.env.group_key:
             return LaneCollector(*basis, evaluated=evaluated, graphs=uses_graphs(config, anchor))
         return Collector(*basis, evaluated=evaluated)
 

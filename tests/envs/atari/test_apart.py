@@ -13,20 +13,25 @@ import numpy as np
 import pytest
 
 import optimist.envs.atari.vector as vector
-from optimist.envs.atari.apart import HAS_SHARED_MEMORY, EmulatorsApart
+from optimist.envs.atari.apart import CAN_SHARE, PlayersApart
+from optimist.envs.atari.board import PREPARE, WHAT
+from optimist.envs.atari.lanes import Lanes
 from optimist.errors import OptimistError
 from tests.envs.atari.playing import make, play, random_actions
 
-pytestmark = pytest.mark.skipif(not HAS_SHARED_MEMORY, reason="memory that processes share is Linux's")
-SETTINGS = {"sticky": 0.0, "no_ops": 30, "max_frames": 108_000, "stack": 4, "threads": 1}
+pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="memory that processes share is Linux's")
+SETTINGS = {"sticky": 0.0, "no_ops": 30, "max_frames": 108_000, "stack": 4, "patience": 0.0, "idle": False}
 
 
 def apart(game="Breakout", num_envs=1, **settings):
     return make(game, num_envs, workers="processes", **settings)
 
 
-def processes_of(envs):
-    return [lane.emulators.process for lane in envs.lanes]
+def players_of(envs):
+    """Numbers of the processes that play, once games have begun."""
+    leader = envs.players.leader.pid
+    with open(f"/proc/{leader}/task/{leader}/children") as file:
+        return list(map(int, file.read().split()))
 
 
 def is_alive(pid):
@@ -100,29 +105,34 @@ def test_a_step_that_nobody_waited_for_does_not_come_in_later():
 
 def test_closing_ends_the_processes_at_once():
     envs = apart("Pong", 4, lanes=4)
-    pids = [process.pid for process in processes_of(envs)]
-    assert len(set(pids)) == 4
     envs.reset(seed=0)
+    pids = players_of(envs)
+    assert len(set(pids)) == 4
+    files = len(os.listdir("/proc/self/fd"))
     begin = time.monotonic()
     envs.close()
     assert time.monotonic() - begin < 4
-    assert not any(map(is_alive, pids))
+    assert wait_until_gone([*pids, envs.players.leader.pid])
+    assert len(os.listdir("/proc/self/fd")) == files - 5  # four bells and the line
 
 
 def test_forgotten_environments_end_their_processes():
     envs = apart("Pong")
     envs.reset(seed=0)
-    (pid,) = (process.pid for process in processes_of(envs))
-    assert is_alive(pid)
+    pids = [*players_of(envs), envs.players.leader.pid]
+    assert all(map(is_alive, pids))
     del envs
     gc.collect()
-    assert wait_until_gone([pid])
+    assert wait_until_gone(pids)
 
 
-def test_a_process_that_is_killed_is_told_in_one_line():
+@pytest.mark.parametrize("who", ["player", "leader"])
+def test_a_process_that_is_killed_is_told_in_one_line(who):
     envs = apart("Pong", 2, lanes=2)
     envs.reset(seed=0)
-    processes_of(envs)[1].kill()
+    pids = players_of(envs)
+    os.kill(pids[1] if who == "player" else envs.players.leader.pid, signal.SIGKILL)
+    assert wait_until_gone(pids)  # without one they are of no use
     for _ in range(2):
         with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: killed by signal 9$"):
             envs.step(np.zeros(2, np.int64))
@@ -130,13 +140,14 @@ def test_a_process_that_is_killed_is_told_in_one_line():
 
 
 def test_what_goes_wrong_in_a_process_is_told_by_its_host(monkeypatch, capfd):
-    emulators = EmulatorsApart("Pong", 1, **(SETTINGS | {"sticky": "often"}))
+    games, seeds = np.arange(1), np.zeros(1, np.int64)
+    players = PlayersApart("Pong", 1, [0, 1], **(SETTINGS | {"sticky": "often"}))
     with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: TypeError: [^\n]*$"):
-        emulators.reset(seed=np.zeros(1, np.int64))
+        players.reset(games, seeds)
     monkeypatch.setattr(sys, "path", [])
-    emulators = EmulatorsApart("Pong", 1, **SETTINGS)
+    players = PlayersApart("Pong", 1, [0, 1], **SETTINGS)
     with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: exit status 1$"):
-        emulators.reset(seed=np.zeros(1, np.int64))
+        players.reset(games, seeds)
     assert "No module named 'optimist'" in capfd.readouterr().err
 
 
@@ -147,7 +158,7 @@ def test_a_system_that_gives_no_more_processes_is_told_in_one_line(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", refuse)
     before = set(os.listdir("/proc/self/fd"))
     with pytest.raises(
-        OptimistError, match=r"^cannot begin a process that plays Pong: Resource temporarily unavailable; "
+        OptimistError, match=r"^cannot begin processes that play Pong: Resource temporarily unavailable; "
     ):
         apart("Pong")
     assert set(os.listdir("/proc/self/fd")) <= before
@@ -155,9 +166,10 @@ def test_a_system_that_gives_no_more_processes_is_told_in_one_line(monkeypatch):
 
 def test_a_group_s_signals_are_for_the_host():
     envs = apart("Pong")
-    (process,) = processes_of(envs)
     envs.reset(seed=0)
-    assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+    leader = envs.players.leader.pid
+    assert {os.getpgid(pid) for pid in (leader, *players_of(envs))} == {leader}
+    assert leader != os.getpgid(0)
     envs.close()
 
 
@@ -166,8 +178,8 @@ def test_idle_processes_leave_the_cores_to_others():
     found = []
     for env in envs:
         env.reset(seed=0)
-        (process,) = processes_of(env)
-        found.append({os.sched_getscheduler(int(thread)) for thread in os.listdir(f"/proc/{process.pid}/task")})
+        (player,) = players_of(env)
+        found.append({os.sched_getscheduler(int(thread)) for thread in os.listdir(f"/proc/{player}/task")})
         env.close()
     assert os.SCHED_IDLE not in found[0]
     assert os.SCHED_IDLE in found[1]
@@ -180,7 +192,8 @@ from optimist.envs.atari import AtariVectorEnv
 print("made", flush=True)
 envs = AtariVectorEnv(2, game="Pong", sticky=0.0, lanes=2, workers="processes")
 envs.reset(seed=0)
-print(*(lane.emulators.process.pid for lane in envs.lanes), flush=True)
+leader = envs.players.leader.pid
+print(leader, open(f"/proc/{leader}/task/{leader}/children").read(), flush=True)
 if sys.argv[1] == "fork":
     if os.fork() == 0:
         sys.exit()  # its own copies of everything are let go of here
@@ -230,38 +243,87 @@ def test_a_fork_of_the_host_does_not_end_what_is_not_its_own(host):
 
 
 @pytest.mark.parametrize(
-    ("cores", "num_envs", "priority", "expected"),
+    ("cores", "num_envs", "priority", "expected", "patient"),
     [
-        (16, 8, "normal", [1] * 8),
-        (16, 64, "normal", [4] * 16),
-        (16, 64, "idle", [2] * 32),
-        (16, 20, "normal", [1, 1, 1, 2] * 4),
-        (2, 8, "normal", [2] * 4),
-        (1, 2, "idle", [1] * 2),
+        (16, 8, "normal", [1] * 8, True),
+        (16, 64, "normal", [4] * 16, False),
+        (16, 64, "idle", [2] * 32, False),
+        (16, 20, "normal", [1, 1, 1, 2] * 4, False),
+        (2, 8, "normal", [2] * 4, False),
+        (1, 2, "idle", [1] * 2, False),
     ],
 )
-def test_cores_have_a_process_each_or_two(monkeypatch, cores, num_envs, priority, expected):
+def test_cores_have_a_process_each_or_two_and_only_spare_ones_look_for_news(
+    monkeypatch, cores, num_envs, priority, expected, patient
+):
     begun = []
 
     class Begun:
-        def __init__(self, game, num_envs, **settings):
-            begun.append((num_envs, settings["threads"]))
-            self.action_meanings = ["NOOP"]
-            self.single_observation_space = self.single_action_space = vector.batch_space
+        board = None
 
-    monkeypatch.setattr("optimist.envs.atari.lane.EmulatorsApart", Begun)
-    monkeypatch.setattr(vector, "batch_space", lambda *_: None)
+        def __init__(self, game, num_envs, bounds, *, patience, **settings):
+            begun.append((np.diff(bounds).tolist(), patience > 0))
+
+    monkeypatch.setattr(vector, "PlayersApart", Begun)
     monkeypatch.setattr(vector, "available_cores", lambda: cores)
     make("Pong", num_envs, threads=0, lanes=0, workers="auto", priority=priority)
-    assert [games for games, _ in begun] == expected
-    assert {threads for _, threads in begun} == {1}
+    assert begun == [(expected, patient)]
+
+
+def test_games_that_are_shown_are_played_by_the_emulators_of_the_camera():
+    envs = apart("Pong", render_mode="rgb_array")
+    assert isinstance(envs.players, Lanes)
+
+
+def wait_until_answered(envs):
+    end = time.monotonic() + 20
+    while (envs.board.asked != envs.board.answered).any() and time.monotonic() < end:
+        time.sleep(0.001)
+    assert (envs.board.asked == envs.board.answered).all()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_rest_in_which_games_are_prepared_changes_nothing(waits):
+    settings = {"num_envs": 3, "max_frames": 60, "lanes": 2}  # games of 15 steps
+    one, other = apart("Breakout", **settings), apart("Breakout", **settings)
+    actions = random_actions(one, 80)
+    expected, found = play(one, actions, seed=1), [(other.reset(seed=1)[0],)]
+    for time_, row in enumerate(actions):
+        if time_ % 4 == 0:
+            other.rest()
+            if waits:
+                wait_until_answered(other)
+        found.append(other.step(row))
+    assert_same(expected, found)
+    one.close(), other.close()
+
+
+def test_only_games_that_have_begun_since_are_prepared():
+    envs = apart("Breakout", 2, lanes=2, max_frames=40)
+    envs.reset(seed=1)
+    envs.rest()
+    wait_until_answered(envs)
+    assert (envs.board.asked & WHAT).tolist() == [PREPARE, PREPARE]
+    before = envs.board.asked.copy()
+    envs.rest()
+    assert envs.board.asked.tolist() == before.tolist()
+    for _ in range(9):
+        envs.step(np.zeros(2, np.int64))
+    before = envs.board.asked.copy()
+    envs.rest()
+    assert envs.board.asked.tolist() == before.tolist()
+    assert envs.step(np.zeros(2, np.int64))[3].all()
+    envs.rest()
+    wait_until_answered(envs)
+    assert (envs.board.asked & WHAT).tolist() == [PREPARE, PREPARE]
+    envs.close()
 
 
 def test_where_there_are_no_such_processes_a_note_says_so(monkeypatch):
     said = "emulators in processes of their own are {}: here they play in threads"
     pooled = make("Pong", workers="processes", backend="envpool")
     assert said.format("ale-py's") in pooled.notes
-    monkeypatch.setattr(vector, "HAS_SHARED_MEMORY", False)
+    monkeypatch.setattr(vector, "CAN_SHARE", False)
     assert apart("Pong").notes == [said.format("Linux's")]
     assert make("Pong", workers="auto").notes == []
     assert play(apart("Pong"), np.zeros((2, 1), np.int64), seed=0)

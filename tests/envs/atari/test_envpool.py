@@ -247,10 +247,10 @@ def test_an_interrupted_step_does_not_keep_the_games_from_closing():
     envs = make(num_envs=2)
     envs.reset(seed=0)
     envs.send(np.zeros(2, np.int64))
-    emulators = weakref.ref(envs.lanes[0].emulators)
+    emulators = weakref.ref(envs.players.emulators[0])
     for _ in range(2):  # a second time there is nothing to let go of
         envs.close()
-        assert envs.lanes == []
+        assert envs.players.emulators == []
         assert emulators() is None  # and with them their threads
     with pytest.raises(ClosedEnvironmentError, match="Breakout was closed"):
         envs.send(np.zeros(2, np.int64))

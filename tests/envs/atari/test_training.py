@@ -13,7 +13,7 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.envs.atari.apart import HAS_SHARED_MEMORY
+from optimist.envs.atari.apart import CAN_SHARE
 from optimist.errors import ProcessEnded
 from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
@@ -161,7 +161,7 @@ def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
         assert 0 <= int(groups.min()) <= int(groups.max()) <= 5
 
 
-@pytest.mark.skipif(not HAS_SHARED_MEMORY, reason="memory that processes share is Linux's")
+@pytest.mark.skipif(not CAN_SHARE, reason="memory that processes share is Linux's")
 def test_a_run_that_loses_a_process_says_how_to_go_on_and_is_the_same_run_then(tmp_path, monkeypatch):
     config = dataclasses.replace(
         ATARI, env=dataclasses.replace(ATARI.env, kwargs=ATARI.env.kwargs | {"workers": "processes", "lanes": 2})
@@ -171,7 +171,7 @@ def test_a_run_that_loses_a_process_says_how_to_go_on_and_is_the_same_run_then(t
 
     def shot(self):
         if self.step == 288:
-            self.envs.unwrapped.lanes[1].emulators.process.kill()
+            self.envs.unwrapped.players.leader.kill()
         return one_update(self)
 
     with monkeypatch.context() as patched:

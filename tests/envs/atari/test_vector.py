@@ -9,7 +9,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from optimist.config import EnvConfig
-from optimist.envs.atari.lane import lives_lost
+from optimist.envs.atari.vector import lives_lost
 from optimist.envs.make import can_save_state, make_envs
 from tests.envs.atari.playing import make, play, random_actions, same
 
@@ -235,7 +235,7 @@ def test_the_games_are_the_same_in_any_number_of_lanes():
     # Games of 25 steps, so that lanes reset and lose lives at moments of their own.
     settings = {"num_envs": 5, "max_frames": 100, "sticky": 0.25}
     one, other = make("Breakout", **settings), make("Breakout", **settings, lanes=3)
-    assert [lane.num_envs for lane in other.lanes] == [1, 2, 2]
+    assert [emulators.num_envs for emulators in other.players.emulators] == [1, 2, 2]
     actions = random_actions(one, 120)
     expected = play(one, actions, seed=1)
     assert any("final_obs" in infos for *_, infos in expected[1:])
@@ -260,7 +260,7 @@ def test_a_masked_reset_leaves_whole_lanes_alone():
 
 
 def test_there_is_at_most_one_lane_a_game():
-    assert len(make("Breakout", num_envs=2, lanes=8).lanes) == 2
+    assert len(make("Breakout", num_envs=2, lanes=8).players.emulators) == 2
 
 
 def test_the_screen_shows_the_game_that_is_played():

@@ -1,152 +1,179 @@
-"""Emulators in a process of their own: many are made at once, and none waits for Python's lock."""
+"""PlayersApart: games in processes of their own. Many are made at once, and none waits for Python's lock."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
+import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from optimist.envs.atari.emulator import action_names, find_rom
-from optimist.envs.atari.player import DONE, ENDED, RESET, STEP, make_board
+from optimist.envs.atari.board import PREPARE, RESET, STEP, Board, has_ended
+from optimist.envs.atari.emulator import find_rom
+from optimist.envs.atari.players import Games
 from optimist.errors import OptimistError, ProcessEnded
 
-HAS_SHARED_MEMORY = hasattr(os, "memfd_create")
-"""Memory that processes share and that is gone with the last of them: Linux has it."""
-PATIENCE = 5.0
-"""Seconds that a process gets to end by itself."""
+CAN_SHARE = (
+    all(hasattr(os, name) for name in ("memfd_create", "eventfd", "pidfd_open")) and platform.machine() == "x86_64"
+)
+"""Memory and bells that processes share and that are gone with the last of them: Linux has these. On other processors
+one process may see what another wrote in another order."""
+NAP = 3e-4
+"""Seconds between two looks at the board, where nobody is in a hurry."""
+LONG = 0.5
+"""Seconds without news after which the line to those who play is looked at."""
+LAST_PATIENCE = 5.0
+"""Seconds that processes get to end by themselves."""
 
 
-class EmulatorsApart:
-    """N games in a process of their own, behind the interface of ALE's vector environment as this package uses it.
+class PlayersApart:
+    """Games on a board that processes share, each of which plays some of them.
 
-    The process ends when this is closed or forgotten, or when its host ends, however that comes.
+    The processes end when this is closed or forgotten, or when their host ends, however that comes.
     """
 
-    def __init__(self, game: str, num_envs: int, *, stack: int, **settings: Any) -> None:
-        """As `make_emulators`; the process begins here and is waited for in `reset`."""
+    def __init__(self, game: str, num_envs: int, bounds: list[int], *, stack: int, patience: float, **settings: Any):
+        """They begin here and are waited for in `reset`. `bounds`: of each player's games.
+
+        `patience`: seconds that players and host look for each other's news before they take it easy; `settings`: as
+        in Console, and `idle`.
+        """
         find_rom(game)
-        self.game, self.num_envs, self.busy = game, num_envs, False
-        self.action_meanings = list(action_names(game))
-        self.single_observation_space = Box(0, 255, (stack, 84, 84), np.uint8)
-        self.single_action_space = Discrete(len(self.action_meanings))
-        task = {"game": game, "num_envs": num_envs, "stack": stack, **settings}
+        self.game, self.patience, self.last_words = game, patience, ""
+        self.players = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))  # whose a game is
+        self.playing = np.zeros(num_envs, np.bool_)
+        self.unprepared = np.ones(num_envs, np.bool_)
+        task = {"game": game, "num_envs": num_envs, "bounds": bounds, "stack": stack, "patience": patience, **settings}
         try:
-            board, self.line, self.process = _begin(task)
+            self.board, self.bells, self.line, self.leader = _begin(task)
         except OSError as error:  # no memory, or too many processes or files
             raise OptimistError(
-                f"cannot begin a process that plays {game}: {error.strerror}; env.kwargs.workers = 'threads' needs none"
+                f"cannot begin processes that play {game}: {error.strerror}; env.kwargs.workers = 'threads' needs none"
             ) from error
-        self.board: dict[str, NDArray[Any]] = {name: board[name] for name in board.dtype.names or ()}
-        self._end = weakref.finalize(self, _end, self.line, self.process, os.getpid())  # also where nobody closes it
+        # Also where nobody closes it.
+        self._end = weakref.finalize(self, _end, self.line, self.bells, self.leader, os.getpid())
 
-    def reset(
-        self, *, seed: NDArray[np.int64] | None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Observations after starting the games in `options["reset_mask"]`, or all, anew; seeds are for these."""
-        if self.busy:  # with a step that nobody waited for
-            self._wait()
-        chosen = np.ones(self.num_envs, np.bool_) if options is None else options["reset_mask"]
-        self.board["chosen"][:], self.board["seeds"][:] = chosen, -1
-        if seed is not None:
-            self.board["seeds"][chosen] = seed
-        self._ask(RESET)
-        self._wait()
-        return self.board["obs"].copy(), {"lives": self.board["lives"].copy()}
+    def reset(self, games: Games, seeds: NDArray[np.int64] | None) -> None:
+        """Begin these games anew, with these seeds or as their generators go on."""
+        self.abandon()
+        self.board.seeds[games] = -1 if seeds is None else seeds
+        self._ask(games, RESET)
+        self.playing[games], self.unprepared[games] = True, True
+        while self.playing.any():
+            self.arrived()
 
-    def send(self, actions: NDArray[np.int64]) -> None:
-        """Begin a step."""
-        self.board["actions"][:] = actions
-        self._ask(STEP)
+    def begin(self, games: Games, actions: NDArray[np.int64]) -> None:
+        """Have these games played, one step with these moves; `arrived` has to follow."""
+        self.board.actions[games] = actions
+        self._ask(games, STEP)
+        self.playing[games] = True
 
-    def recv(self) -> tuple[Any, ...]:
-        """What the step gave; `final_obs` holds the last pictures of the games that ended with it.
+    def arrived(self, unless: Callable[[], bool] | None = None) -> Games:
+        """Games whose step is on the board now: at least one, unless something else has happened meanwhile."""
+        board, begin = self.board, time.perf_counter()
+        while True:
+            found: Games = np.flatnonzero(self.playing & (board.asked == board.answered))
+            if len(found):
+                self.playing[found] = False
+                self.unprepared[found] |= has_ended(board.told[found])
+                return found
+            if unless is not None and unless():
+                return found
+            waited = time.perf_counter() - begin
+            time.sleep(0.0 if waited < self.patience else NAP)  # also lets other threads have Python's lock
+            if waited > LONG:
+                begin += LONG
+                self._hear()
 
-        The observations lie on the board: the next step writes over them.
-        """
-        board, told = self.board, {}
-        if self._wait() == ENDED:
-            told["final_obs"] = board["final_obs"].copy()
-        told["lives"] = board["lives"].copy()
-        return board["obs"], board["rewards"].copy(), board["terminated"].copy(), board["truncated"].copy(), told
+    def abandon(self) -> None:
+        """Wait for games at play that nobody has waited for, whatever they give."""
+        with suppress(ProcessEnded):  # whoever asks next is told
+            while self.playing.any():
+                self.arrived()
+
+    def rest(self) -> None:
+        """Nothing is asked for now: beginnings of next games can be prepared."""
+        games = np.flatnonzero(self.unprepared)
+        self._ask(games, PREPARE)
+        self.unprepared[games] = False
 
     def close(self) -> None:
-        """End the process."""
+        """End the processes."""
         self._end()
 
-    def _ask(self, request: bytes) -> None:
-        with suppress(ConnectionError):  # whoever waits is told
-            self.line.sendall(request)
-        self.busy = True
+    def _ask(self, games: Games, request: int) -> None:
+        self.board.ask(games, request)
+        for player in set(self.players[games].tolist()):
+            os.eventfd_write(self.bells[player], 1)
 
-    def _wait(self) -> bytes:
-        """Until what was asked for is done; the answer."""
-        answer = self._hear(1)
-        if answer not in (DONE, ENDED):
-            raise ProcessEnded(f"the process that plays {self.game} ended: {self._last_words(answer)}")
-        self.busy = False
-        return answer
-
-    def _hear(self, most: int) -> bytes:
-        """What the process says next; nothing if it is gone."""
+    def _hear(self) -> None:
+        """An error if the line is dead, or if something is said there: why they cannot go on."""
         try:
-            return self.line.recv(most)
+            said = self.line.recv(4096, socket.MSG_DONTWAIT)
+            while more := self.line.recv(4096):
+                said += more
+            self.last_words = self.last_words or said.decode()
+        except BlockingIOError:
+            return
         except ConnectionError:
-            return b""
-
-    def _last_words(self, said: bytes) -> str:
-        while more := self._hear(4096):
-            said += more
-        status = self.process.wait()
-        return said.decode() or (f"killed by signal {-status}" if status < 0 else f"exit status {status}")
+            pass
+        status = self.leader.wait()
+        reason = self.last_words or (f"killed by signal {-status}" if status < 0 else f"exit status {status}")
+        raise ProcessEnded(f"the process that plays {self.game} ended: {reason}")
 
 
-def _begin(task: dict[str, Any]) -> tuple[NDArray[np.void], socket.socket, subprocess.Popen[bytes]]:
-    """The board that is shared with a new process, the line to it, and the process."""
-    memory = os.memfd_create("optimist")
+def _begin(task: dict[str, Any]) -> tuple[Board, list[int], socket.socket, subprocess.Popen[bytes]]:
+    """The board, a bell for each player, the line to the process that leads them, and that process."""
     line, theirs = socket.socketpair()
+    descriptor, bells = os.memfd_create("optimist"), list[int]()
     try:
-        board = make_board(memory, task["num_envs"], task["stack"])
-        return board, line, _play(theirs.fileno(), memory, task)
+        board = Board.make(task["num_envs"], task["stack"], descriptor)
+        bells += (os.eventfd(0) for _ in task["bounds"][1:])
+        return board, bells, line, _lead(theirs.fileno(), descriptor, bells, task)
     except OSError:
         line.close()
+        for bell in bells:
+            os.close(bell)
         raise
     finally:
-        os.close(memory)
         theirs.close()
+        os.close(descriptor)
 
 
-def _play(line: int, board: int, task: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _lead(line: int, board: int, bells: list[int], task: dict[str, Any]) -> subprocess.Popen[bytes]:
     # Not by multiprocessing, which would run the user's own script a second time; but found in the same places.
-    program = f"import sys; sys.path[:] = {sys.path!r}; from optimist.envs.atari.player import play; "
-    program += f"play({line}, {board}, {json.dumps(task)!r})"
+    program = f"import sys; sys.path[:] = {sys.path!r}; from optimist.envs.atari.player import lead; "
+    program += f"lead({line}, {board}, {bells}, {json.dumps(task)!r})"
     return subprocess.Popen(
         [sys.executable, "-c", program],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        pass_fds=(line, board),
+        pass_fds=(line, board, *bells),
         process_group=0,  # signals to a whole group are for the host: this one ends when it hangs up
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 
-def _end(line: socket.socket, process: subprocess.Popen[bytes], host: int) -> None:
-    """Hang up, and see to it that the process is gone."""
-    if os.getpid() != host:  # a copy of the host, made by a fork: it is not its to end
+def _end(line: socket.socket, bells: list[int], leader: subprocess.Popen[bytes], host: int) -> None:
+    """Hang up, and see to it that the processes are gone."""
+    if os.getpid() != host:  # a copy of the host, made by a fork: they are not its to end
         return
     with suppress(OSError):  # it may have gone before
         line.shutdown(socket.SHUT_RDWR)
     line.close()
     try:
-        process.wait(PATIENCE)
+        leader.wait(LAST_PATIENCE)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        leader.kill()
+        leader.wait()
+    for bell in bells:
+        os.close(bell)

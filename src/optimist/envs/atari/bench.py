@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY
 from optimist.envs.atari.emulator import action_names, find_rom
-from optimist.envs.atari.lane import Lane, Turns
 from optimist.envs.atari.pool import import_envpool
 from optimist.envs.atari.vector import AtariVectorEnv
 
@@ -58,26 +57,25 @@ def emulator_speed(game: str, division: Division, seconds: float) -> float:
     moves = np.random.default_rng(0).integers(0, len(env.action_meanings), (ROUND, division.games))
     try:
         env.reset(seed=0)
-        play_until(env.lanes, moves, steps=WARM_UP_STEPS * division.games)
+        play_until(env, moves, steps=WARM_UP_STEPS * division.games)
         begin = time.perf_counter()
-        steps = play_until(env.lanes, moves, end=begin + seconds)
+        steps = play_until(env, moves, end=begin + seconds)
         elapsed = time.perf_counter() - begin
     finally:
         env.close()
     return steps / elapsed
 
 
-def play_until(lanes: list[Lane], moves: NDArray[Any], *, steps: float = math.inf, end: float = math.inf) -> int:
+def play_until(env: AtariVectorEnv, moves: NDArray[Any], *, steps: float = math.inf, end: float = math.inf) -> int:
     """How many steps the games made: at least so many, or until then."""
-    turns, made, times = Turns(lanes), 0, [0] * len(lanes)
-    for number, lane in enumerate(lanes):
-        turns.begin(number, moves[0, lane.columns])
+    made, times, games = 0, np.zeros(env.num_envs, np.int64), np.arange(env.num_envs)
+    env.begin(games, moves[0])
     while made < steps and time.perf_counter() < end:
-        for number, _ in turns.arrived():
-            times[number] += 1
-            made += lanes[number].num_envs
-            turns.begin(number, moves[times[number] % ROUND, lanes[number].columns])
-    turns.abandon()
+        games = env.arrived()
+        made += len(games)
+        times[games] += 1
+        env.begin(games, moves[times[games] % ROUND, games])
+    env.abandon()
     return made
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optimist.envs.atari.players import Games
+
 STEPS_UNTIL_IT_WAITS = {
     "Breakout": 0,  # no ball before FIRE
     "Gopher": 36,  # FIRE is ignored for the first 32 or so
@@ -38,18 +40,18 @@ class FireButton:
         self.first_delay = -1 if fire is None else beginnings.get(game, -1)
         self.steps_left = np.full(num_envs, -1)  # until FIRE; below 0: not to be pressed
 
-    def press(self, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        """The actions to execute, and where FIRE replaced what was asked for; None if nowhere."""
+    def press(self, games: Games, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """The actions to execute in these games, and where FIRE replaced what was asked for; None if nowhere."""
         if self.delay is None:
             return actions, None
-        pressed = self.steps_left == 0
-        self.steps_left -= 1
+        pressed = self.steps_left[games] == 0
+        self.steps_left[games] -= 1
         if not pressed.any():
             return actions, None
         return np.where(pressed, self.fire, actions), pressed
 
-    def watch(self, life_lost: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
+    def watch(self, games: Games, life_lost: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Take note of lost lives and new games; most of these are started by their reset."""
         if self.delay is not None:
-            self.steps_left[life_lost] = self.delay
-            self.steps_left[ended] = self.first_delay
+            self.steps_left[games[life_lost]] = self.delay
+            self.steps_left[games[ended]] = self.first_delay

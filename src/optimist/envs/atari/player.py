@@ -1,86 +1,125 @@
-"""The process that plays the games of a lane, and the board it shares with its host."""
+"""The processes that play: one that knows how, and those it has play, each some of the games."""
 
 from __future__ import annotations
 
+import ctypes
 import json
-import mmap
 import os
+import select
+import signal
 import socket
+import time
 from contextlib import suppress
-from typing import Any
+from itertools import pairwise
+from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
+from optimist.cores import be_idle
+from optimist.envs.atari.board import RESET, STEP, WHAT, Board
+from optimist.envs.atari.console import Console
+from optimist.envs.atari.shrink import shrink_once
 
-from optimist.envs.atari.emulator import make_emulators
-
-STEP, RESET = b"s", b"r"
-"""What a host asks for; with what moves or seeds stands on the board."""
-DONE, ENDED = b".", b"!"
-"""What a player answers; the second where games have ended. Anything else is why it cannot go on, in words, and the
-last it says."""
+PR_SET_PDEATHSIG = 1
+"""Linux's number for: when the process that began this one ends, so does this one."""
 
 
-def make_board(descriptor: int, num_envs: int, stack: int) -> NDArray[np.void]:
-    """Room for the games in memory that two processes share: moves go one way, pictures and numbers the other."""
-    pictures = (num_envs, stack, 84, 84)
-    columns: list[tuple[str, type, tuple[int, ...]]] = [
-        ("obs", np.uint8, pictures),
-        ("final_obs", np.uint8, pictures),  # of games that have just ended; other rows mean nothing
-        ("actions", np.int64, (num_envs,)),
-        ("seeds", np.int64, (num_envs,)),  # below 0: the game's own generator goes on
-        ("chosen", np.bool_, (num_envs,)),  # to be started anew
-        ("rewards", np.int32, (num_envs,)),
-        ("terminated", np.bool_, (num_envs,)),
-        ("truncated", np.bool_, (num_envs,)),
-        ("lives", np.int32, (num_envs,)),
-    ]
-    layout = np.dtype(columns, align=True)
-    if os.fstat(descriptor).st_size < layout.itemsize:
-        os.ftruncate(descriptor, layout.itemsize)
-    return np.ndarray((), layout, mmap.mmap(descriptor, layout.itemsize))
+def lead(host: int, descriptor: int, bells: list[int], task: str) -> NoReturn:
+    """Have the games played until the host hangs up or a player is gone.
 
-
-def play(host: int, board: int, task: str) -> None:
-    """Play until the host hangs up. `host`, `board`: file descriptors; `task`: what `make_emulators` takes, in JSON."""
+    `host`, `descriptor`, `bells`: of a socket, of the board and of what wakes each player; `task`: for Player, in JSON.
+    Whatever is said on the line is why it cannot go on, in words, and the last.
+    """
     line = socket.socket(fileno=host)
     try:
-        player = Player(board, **json.loads(task))
-        while request := line.recv(1):
-            line.sendall(player.step() if request == STEP else player.reset())
-    except ConnectionError:  # the host is gone
-        pass
+        settings = json.loads(task)
+        bounds, num_envs, stack = (settings.pop(name) for name in ("bounds", "num_envs", "stack"))
+        board = Board.make(num_envs, stack, descriptor)
+        shrink_once()  # compiled here, for all
+        begun: dict[int, int] = {}
+        for bell, (begin, end) in zip(bells, pairwise(bounds), strict=True):
+            player = _fork(line, board.part(slice(begin, end)), bell, settings)
+            begun[os.pidfd_open(player)] = player
+        _watch(line, begun)
     except Exception as error:  # whatever it is, the host says it
-        with suppress(ConnectionError):
-            line.sendall(" ".join(f"{type(error).__name__}: {error}".split()).encode())
-    line.close()
-    os._exit(0)  # nothing is left to do, and the emulators' threads need not be waited for
+        _say(line, error)
+    os._exit(0)  # the players go with it
+
+
+def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]) -> int:
+    """Begin a player; its number."""
+    leader = os.getpid()
+    player = os.fork()
+    if player:
+        return player
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == leader:  # it may have gone before it was said
+            Player(games, bell, **settings).play()
+    except Exception as error:
+        _say(line, error)
+    os._exit(1)
+
+
+def _watch(line: socket.socket, begun: dict[int, int]) -> None:
+    """Until the host hangs up or one of the players, by file descriptor, is gone."""
+    news = select.poll()
+    for descriptor in (line.fileno(), *begun):
+        news.register(descriptor, select.POLLIN)
+    for descriptor, _ in news.poll():
+        if descriptor in begun:
+            status = os.waitstatus_to_exitcode(os.waitpid(begun[descriptor], 0)[1])
+            if status < 0:  # else it has said why
+                with suppress(ConnectionError):
+                    line.sendall(f"killed by signal {-status}".encode())
+
+
+def _say(line: socket.socket, error: Exception) -> None:
+    with suppress(ConnectionError):
+        line.sendall(" ".join(f"{type(error).__name__}: {error}".split()).encode())
 
 
 class Player:
-    """The games of a board."""
+    """Plays some of the games, those that are behind first."""
 
-    def __init__(self, board: int, *, num_envs: int, stack: int, **settings: Any) -> None:
-        self.emulators = make_emulators(num_envs=num_envs, stack=stack, **settings)
-        self.board = make_board(board, num_envs, stack)
+    def __init__(self, games: Board, bell: int, *, patience: float, idle: bool, **settings: Any) -> None:
+        """`patience`: seconds to look for something to do before falling asleep.
 
-    def reset(self) -> bytes:
-        """Start the chosen games anew; the answer to that."""
-        board, chosen = self.board, self.board["chosen"].copy()
-        seeds = board["seeds"][chosen]
-        options = None if chosen.all() else {"reset_mask": chosen}
-        board["obs"][:], told = self.emulators.reset(seed=None if (seeds < 0).any() else seeds, options=options)
-        board["lives"][:] = told["lives"]
-        return DONE
+        `idle`: play only where nobody else wants the core; `settings`: as in Console.
+        """
+        if idle:
+            be_idle()
+        self.games, self.bell, self.patience = games, bell, patience
+        numbers = range(len(games.asked))
+        self.consoles = [Console(row=games.part(slice(number, number + 1)), **settings) for number in numbers]
 
-    def step(self) -> bytes:
-        """One step of each game; the answer to that."""
-        board = self.board
-        self.emulators.send(board["actions"])
-        board["obs"][:], board["rewards"][:], terminated, truncated, told = self.emulators.recv()
-        board["terminated"][:], board["truncated"][:], board["lives"][:] = terminated, truncated, told["lives"]
-        ended = terminated | truncated
-        if not ended.any():
-            return DONE
-        board["final_obs"][ended] = told["final_obs"][ended]
-        return ENDED
+    def play(self) -> NoReturn:
+        """For ever."""
+        while True:
+            if waiting := self.waiting():
+                self.answer(min(waiting, key=self.games.asked.__getitem__))
+            else:
+                self.wait()
+
+    def waiting(self) -> list[int]:
+        """Games of which something is asked for."""
+        asked, answered = self.games.asked, self.games.answered
+        return [number for number in range(len(asked)) if asked[number] != answered[number]]
+
+    def wait(self) -> None:
+        """Look for something to do, then sleep until the bell rings. It may have been rung for what is done already."""
+        end = time.perf_counter() + self.patience
+        while time.perf_counter() < end:
+            if self.waiting():
+                return
+        os.eventfd_read(self.bell)
+
+    def answer(self, number: int) -> None:
+        """Do what is asked for of a game, and say so."""
+        games, console = self.games, self.consoles[number]
+        asked = int(games.asked[number])
+        if (request := asked & WHAT) == STEP:
+            console.step()
+        elif request == RESET:
+            console.reset(int(games.seeds[number]))
+        else:
+            console.prepare()
+        games.answered[number] = asked

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY, available_cores
-from optimist.envs.atari.apart import HAS_SHARED_MEMORY
-from optimist.envs.atari.emulator import FRAME_SKIP, emulator_seeds
-from optimist.envs.atari.lane import BACKENDS, Lane, Pixels, Step, join_steps
+from optimist.envs.atari.apart import CAN_SHARE, PlayersApart
+from optimist.envs.atari.board import SIZE, has_ended
+from optimist.envs.atari.emulator import FRAME_SKIP, action_names, emulator_seeds
+from optimist.envs.atari.fire import FireButton
+from optimist.envs.atari.lanes import BACKENDS, Lanes
+from optimist.envs.atari.players import Games, Players
 from optimist.envs.atari.pool import DIFFERENCES
 from optimist.errors import ConfigError, ShapeMismatch, unknown_name
+
+Pixels = NDArray[np.uint8]
+Step = tuple[Pixels, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+PATIENCE = 2e-3
+"""Seconds that processes look for each other's news before they fall asleep, where cores are to spare: to be woken up
+takes a good part of a step."""
 
 
 class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
@@ -70,30 +79,34 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
         self.notes = [DIFFERENCES] if backend == "envpool" else []
         idle, apart = _is_idle(priority, self.notes), _is_apart(workers, backend, self.notes)
+        if render_mode is not None:
+            apart = False  # a camera plays along, and its emulators are ale-py's own
         lanes = min(num_envs, lanes or _most_lanes(num_envs, apart=apart, idle=idle))
-        settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames}
         share = max(1, (1 + idle) * available_cores() // lanes)
-        settings |= {"stack": stack, "threads": threads or min(share, -(-num_envs // lanes)), "idle": idle}
+        threads = threads or min(share, -(-num_envs // lanes))
         bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
-        self.lanes = [
-            Lane(
-                game,
-                slice(begin, end),
-                settings,
-                backend=backend,
-                apart=apart,
-                life_loss_ends=life_loss_ends,
-                fire_after_life_loss=fire_after_life_loss,
-                in_color=render_mode is not None,
-            )
-            for begin, end in pairwise(bounds)
-        ]
-        first = self.lanes[0]
-        self.single_observation_space = first.emulators.single_observation_space
-        self.single_action_space = first.emulators.single_action_space
+        settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "idle": idle}
+        self.players: Players
+        if apart:
+            patience = PATIENCE if lanes < available_cores() else 0.0
+            self.players = PlayersApart(game, num_envs, bounds, stack=stack, patience=patience, **settings)
+        else:
+            settings["threads"] = threads
+            self.players = Lanes(game, num_envs, bounds, stack=stack, backend=backend, **settings)
+        self.camera = None
+        if render_mode is not None:
+            self.camera = BACKENDS[backend](game, num_envs, stack=stack, **settings, in_color=True)
+        self.screens: Pixels | None = None
+        self.board, self.bounds, self.life_loss_ends = self.players.board, bounds, life_loss_ends
+        self.action_meanings = list(action_names(game))
+        has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
+        self.fire = FireButton(game, num_envs, self.action_meanings.index("FIRE") if has_fire else None, sticky)
+        self.lives: NDArray[np.int32] = np.zeros(num_envs, np.int32)
+        self.executed: tuple[NDArray[np.int64], NDArray[np.bool_]] | None = None
+        self.single_observation_space = Box(0, 255, (stack, SIZE, SIZE), np.uint8)
+        self.single_action_space = Discrete(len(self.action_meanings))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.action_meanings = first.action_meanings
         self._started = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, dict[str, Any]]:
@@ -105,18 +118,17 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
             raise ConfigError("EnvPool seeds all its games or none: reset some of them without a seed")
         if seed is None and not self._started:
             seed = int(self.np_random.integers(2**31))
-        seeds = None if seed is None else emulator_seeds(seed, self.num_envs)
-
-        def restart(lane: Lane) -> Pixels:
-            chosen = mask[lane.columns]
-            return lane.reset(None if seeds is None else seeds[lane.columns][chosen], chosen)
-
-        # ALE reads the ROM again for every seed, a tenth of a second each: all lanes do so at once.
-        with ThreadPoolExecutor(len(self.lanes)) as players:
-            obs = list(players.map(restart, self.lanes))
+        seeds = None if seed is None else emulator_seeds(seed, self.num_envs)[mask]
+        games = np.flatnonzero(mask)
+        self.players.reset(games, seeds)
+        if self.camera is not None:
+            options = None if mask.all() else {"reset_mask": mask}
+            self.screens = self.camera.reset(seed=seeds, options=options)[0][:, 0]
         self._started = True
-        lives = [lane.lives for lane in self.lanes]
-        return np.concatenate(obs), {"lives": np.concatenate(lives)}
+        self.lives[games] = self.board.told["lives"][games]
+        everyone = np.ones(len(games), np.bool_)
+        self.fire.watch(games, ~everyone, ended=everyone)
+        return self.board.obs.copy(), {"lives": self.lives.copy()}
 
     def step(self, actions: NDArray[np.int64]) -> Step:
         """Observations, raw rewards, terminated, truncated and infos."""
@@ -124,36 +136,74 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         return self.receive()
 
     def send(self, actions: NDArray[np.int64]) -> None:
-        """Begin a step of all lanes: the emulator's threads play while Python goes on. `receive` has to follow."""
-        actions = self.checked(actions, self.num_envs)
-        for lane in self.lanes:
-            lane.send(actions[lane.columns])
+        """Begin a step of all games, which are played while Python goes on. `receive` has to follow."""
+        actions = self._checked(actions)
+        self.executed = self.begin(np.arange(self.num_envs), actions)
+        if self.camera is not None:
+            actions = actions if self.executed is None else self.executed[0]
+            self.screens = self.camera.step(actions)[0][:, 0]
 
     def receive(self) -> Step:
         """What the step begun by `send` gave."""
-        return join_steps([lane.receive() for lane in self.lanes])
+        before, left = self.lives.copy(), self.num_envs
+        while left:
+            left -= len(self.arrived())
+        told = self.board.told
+        ended, infos = has_ended(told), dict[str, Any](lives=self.lives.copy())
+        if self.life_loss_ends:
+            infos["life_lost"] = lives_lost(before, self.lives, ended)
+        if self.executed is not None:
+            infos["executed"], infos["_executed"] = self.executed
+        if ended.any():
+            infos["final_obs"], infos["_final_obs"] = self.board.final_obs.copy(), ended
+        rewards, terminated, truncated = (told[name].copy() for name in ("reward", "terminated", "truncated"))
+        return self.board.obs.copy(), rewards, terminated, truncated, infos
+
+    def begin(self, games: Games, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Begin a step of some games. What is returned, if anything: the moves that are made and where they are FIRE,
+        pressed in the place of another."""
+        actions, pressed = self.fire.press(games, actions)
+        self.players.begin(games, actions)
+        return None if pressed is None else (actions, pressed)
+
+    def arrived(self, unless: Callable[[], bool] | None = None) -> Games:
+        """Games whose step is on the board now: at least one, unless something else has happened meanwhile."""
+        games = self.players.arrived(unless)
+        if len(games):
+            before, told = self.lives[games], self.board.told[games]
+            lives = self.lives[games] = told["lives"]
+            if self.fire.delay is not None:
+                ended = has_ended(told)
+                self.fire.watch(games, lives_lost(before, lives, ended), ended)
+        return games
+
+    def abandon(self) -> None:
+        """Wait for games at play, whatever they give: whatever comes next, nobody is in the middle of a step."""
+        self.players.abandon()
+
+    def rest(self) -> None:
+        """No step is begun for a while: beginnings of next games can be prepared."""
+        self.players.rest()
 
     def render(self) -> tuple[Pixels, ...]:
         """The screens in colour, uint8 [210, 160, 3] each: those the current observations were made of."""
-        screens = [lane.screens for lane in self.lanes if lane.screens is not None]
-        if not screens:
+        if self.screens is None:
             raise ResetNeeded("nothing to render: make the environment with render_mode='rgb_array' and reset it")
-        return tuple(np.concatenate(screens))
+        return tuple(self.screens)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of the emulators, their threads and processes."""
-        for lane in self.lanes:
-            lane.close()
-        self.lanes, self._started = [], False
+        self.players.close()
+        self.camera, self._started = None, False
 
-    def checked(self, actions: NDArray[Any], expected: int) -> NDArray[np.int64]:
+    def _checked(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         """The actions, if there is one for each game and all exist: ALE hangs for ever over one that does not."""
         self._require_open()
         if not self._started:
             raise ResetNeeded(f"{self.game} has not started: call reset() first")
         actions = np.asarray(actions)
-        if actions.shape != (expected,) or actions.dtype.kind not in "iu":
-            raise ShapeMismatch(f"actions is {actions.dtype}{list(actions.shape)}, expected int64[{expected}]")
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise ShapeMismatch(f"actions is {actions.dtype}{list(actions.shape)}, expected int64[{self.num_envs}]")
         checked = actions.astype(np.int64, copy=False)
         # Seen as unsigned, a negative number is a huge one.
         if checked.view(np.uint64).max() >= len(self.action_meanings):
@@ -177,6 +227,12 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         return mask
 
 
+def lives_lost(before: NDArray[np.int32], lives: NDArray[np.int32], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where a life was lost in a game that goes on. With none left it is about to end: Qbert takes some more frames."""
+    lost: NDArray[np.bool_] = (lives < before) & (lives > 0) & ~ended
+    return lost
+
+
 def _is_idle(priority: str, notes: list[str]) -> bool:
     """Whether the emulators' threads step back behind everybody else's."""
     if priority not in ("normal", "idle"):
@@ -190,7 +246,7 @@ def _is_apart(workers: str, backend: str, notes: list[str]) -> bool:
     """Whether the emulators play in processes of their own."""
     if workers not in ("threads", "processes", "auto"):
         raise unknown_name("kind of workers", str(workers), ("threads", "processes", "auto"))
-    can = backend == "ale" and HAS_SHARED_MEMORY
+    can = backend == "ale" and CAN_SHARE
     if workers == "processes" and not can:
         whose = "Linux's" if backend == "ale" else "ale-py's"
         notes.append(f"emulators in processes of their own are {whose}: here they play in threads")
