@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -24,6 +26,14 @@ def test_there_is_a_core_to_use():
 def test_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert available_cores() == os.cpu_count()
+
+
+def test_a_nice_process_is_one_that_was_asked_to_be():
+    program = "from optimist.cores import be_nice, is_nice; print(is_nice()); be_nice(); print(is_nice())"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.split() == ["False", "True"]
+    command = ["nice", *command]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.split() == ["True", "True"]
 
 
 @linux

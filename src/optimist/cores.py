@@ -19,6 +19,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def be_nice() -> None:
+    """From now on this process, and whatever it begins, steps back behind others."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+
+
+def is_nice() -> bool:
+    """Whether this process was asked to step back behind others."""
+    return hasattr(os, "getpriority") and os.getpriority(os.PRIO_PROCESS, 0) > 0
+
+
 def be_idle() -> None:
     """From now on this thread runs only where nobody else wants the core."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from optimist.algorithms.ppo import PPO
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
+from optimist.cuda.graph import record
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
@@ -131,6 +133,27 @@ def test_the_graphed_sampler_draws_from_the_policy(tmp_path):
 def test_a_recorded_decision_does_not_depend_on_who_else_is_decided_for():
     """Else a run would depend on who is ready first."""
     assert_decisions_are_each_game_s_own(make_decider("cuda", graphs=True))
+
+
+def test_a_graph_that_goes_does_not_spoil_one_that_is_being_recorded():
+    """As those of a run before in the same process: a learner and its graphs know each other."""
+
+    class Run:
+        pass
+
+    numbers = torch.zeros(3, device="cuda")
+    old = Run()
+    old.itself, old.graph = old, record(lambda: numbers.add_(1.0))
+    del old
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)  # whatever is made makes it look for garbage
+    try:
+        graph = record(lambda: [[] for _ in range(1000)] and numbers.mul_(2.0), kept=[numbers])
+    finally:
+        gc.set_threshold(*thresholds)
+    numbers.fill_(3.0)
+    graph.replay()
+    assert numbers.tolist() == [6.0] * 3
 
 
 def test_a_graphed_run_resumes(tmp_path):

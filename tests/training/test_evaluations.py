@@ -94,6 +94,18 @@ def test_a_checkpoint_does_not_wait_for_an_evaluation(tmp_path, monkeypatch):
     assert RunDir.read(tmp_path / "run").load_checkpoint()["evaluation"]["step"] == 128
 
 
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="a process of this system cannot be nice")
+def test_the_process_beside_the_training_steps_back_behind_it(tmp_path):
+    with RunDir.create(tmp_path / "run", BESIDE) as run:
+        trainer = Trainer(BESIDE, run)
+        for _ in range(4):
+            trainer.one_update()  # the first result is there
+        beside = os.getpriority(os.PRIO_PROCESS, trainer.evaluations.player.process.pid)
+        assert beside > os.getpriority(os.PRIO_PROCESS, 0)
+        trainer.evaluations.close()
+        trainer.envs.close()
+
+
 def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
     with RunDir.create(tmp_path / "cut", BESIDE) as run:
         trainer = Trainer(BESIDE, run)

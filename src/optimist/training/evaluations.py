@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from optimist.config import RunConfig
+from optimist.cores import be_nice
 from optimist.cuda.errors import explanation
 from optimist.envs.make import make_envs
 from optimist.errors import OptimistError
@@ -136,6 +137,7 @@ def _serve(connection: Connection, config: RunConfig) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):  # meant for the training, which ends this process
         signal.signal(number, signal.SIG_IGN)
+    be_nice()
     if config.env.vectorization == "async":  # this process may have none of its own; the games are the same
         config = replace(config, env=replace(config.env, vectorization="sync"))
     policy, failure = None, None

@@ -151,6 +151,14 @@ def test_what_goes_wrong_in_a_process_is_told_by_its_host(monkeypatch, capfd):
     assert "No module named 'optimist'" in capfd.readouterr().err
 
 
+def test_without_the_compiler_that_they_need_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("optimist.envs.atari.apart.find_spec", lambda name: None)
+    with pytest.raises(
+        OptimistError, match=r"^playing Atari in processes needs numba: pip install 'optimist\[atari\]'$"
+    ):
+        apart("Pong")
+
+
 def test_a_system_that_gives_no_more_processes_is_told_in_one_line(monkeypatch):
     def refuse(*_, **__):
         raise BlockingIOError(11, "Resource temporarily unavailable")
@@ -243,18 +251,19 @@ def test_a_fork_of_the_host_does_not_end_what_is_not_its_own(host):
 
 
 @pytest.mark.parametrize(
-    ("cores", "num_envs", "priority", "expected", "patient"),
+    ("cores", "num_envs", "priority", "nice", "expected", "patient"),
     [
-        (16, 8, "normal", [1] * 8, True),
-        (16, 64, "normal", [4] * 16, False),
-        (16, 64, "idle", [2] * 32, False),
-        (16, 20, "normal", [1, 1, 1, 2] * 4, False),
-        (2, 8, "normal", [2] * 4, False),
-        (1, 2, "idle", [1] * 2, False),
+        (16, 8, "normal", False, [1] * 8, True),
+        (16, 8, "normal", True, [1] * 8, False),
+        (16, 64, "normal", False, [4] * 16, False),
+        (16, 64, "idle", False, [2] * 32, False),
+        (16, 20, "normal", False, [1, 1, 1, 2] * 4, False),
+        (2, 8, "normal", False, [2] * 4, False),
+        (1, 2, "idle", False, [1] * 2, False),
     ],
 )
 def test_cores_have_a_process_each_or_two_and_only_spare_ones_look_for_news(
-    monkeypatch, cores, num_envs, priority, expected, patient
+    monkeypatch, cores, num_envs, priority, nice, expected, patient
 ):
     begun = []
 
@@ -266,6 +275,7 @@ def test_cores_have_a_process_each_or_two_and_only_spare_ones_look_for_news(
 
     monkeypatch.setattr(vector, "PlayersApart", Begun)
     monkeypatch.setattr(vector, "available_cores", lambda: cores)
+    monkeypatch.setattr(vector, "is_nice", lambda: nice)
     make("Pong", num_envs, threads=0, lanes=0, workers="auto", priority=priority)
     assert begun == [(expected, patient)]
 

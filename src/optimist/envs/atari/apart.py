@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,9 @@ from numpy.typing import NDArray
 from optimist.envs.atari.board import PREPARE, RESET, STEP, Board, has_ended
 from optimist.envs.atari.emulator import find_rom
 from optimist.envs.atari.players import Games
-from optimist.errors import OptimistError, ProcessEnded
+from optimist.errors import OptimistError, ProcessEnded, missing_extra
 
-CAN_SHARE = (
-    all(hasattr(os, name) for name in ("memfd_create", "eventfd", "pidfd_open")) and platform.machine() == "x86_64"
-)
+CAN_SHARE = hasattr(os, "memfd_create") and hasattr(os, "eventfd") and platform.machine() == "x86_64"
 """Memory and bells that processes share and that are gone with the last of them: Linux has these. On other processors
 one process may see what another wrote in another order."""
 NAP = 3e-4
@@ -48,6 +47,8 @@ class PlayersApart:
         in Console, and `idle`.
         """
         find_rom(game)
+        if find_spec("numba") is None:
+            raise missing_extra("playing Atari in processes", "atari", "numba")
         self.game, self.patience, self.last_words = game, patience, ""
         self.players = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))  # whose a game is
         self.playing = np.zeros(num_envs, np.bool_)

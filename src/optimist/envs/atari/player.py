@@ -18,6 +18,8 @@ from optimist.envs.atari.board import RESET, STEP, WHAT, Board
 from optimist.envs.atari.console import Console
 from optimist.envs.atari.shrink import shrink_once
 
+NAP = 0.2
+"""Seconds after which a player that is gone is missed."""
 PR_SET_PDEATHSIG = 1
 """Linux's number for: when the process that began this one ends, so does this one."""
 
@@ -34,22 +36,19 @@ def lead(host: int, descriptor: int, bells: list[int], task: str) -> NoReturn:
         bounds, num_envs, stack = (settings.pop(name) for name in ("bounds", "num_envs", "stack"))
         board = Board.make(num_envs, stack, descriptor)
         shrink_once()  # compiled here, for all
-        begun: dict[int, int] = {}
         for bell, (begin, end) in zip(bells, pairwise(bounds), strict=True):
-            player = _fork(line, board.part(slice(begin, end)), bell, settings)
-            begun[os.pidfd_open(player)] = player
-        _watch(line, begun)
+            _fork(line, board.part(slice(begin, end)), bell, settings)
+        _watch(line)
     except Exception as error:  # whatever it is, the host says it
         _say(line, error)
     os._exit(0)  # the players go with it
 
 
-def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]) -> int:
-    """Begin a player; its number."""
+def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]) -> None:
+    """Begin a player."""
     leader = os.getpid()
-    player = os.fork()
-    if player:
-        return player
+    if os.fork():
+        return
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == leader:  # it may have gone before it was said
@@ -59,17 +58,15 @@ def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]
     os._exit(1)
 
 
-def _watch(line: socket.socket, begun: dict[int, int]) -> None:
-    """Until the host hangs up or one of the players, by file descriptor, is gone."""
-    news = select.poll()
-    for descriptor in (line.fileno(), *begun):
-        news.register(descriptor, select.POLLIN)
-    for descriptor, _ in news.poll():
-        if descriptor in begun:
-            status = os.waitstatus_to_exitcode(os.waitpid(begun[descriptor], 0)[1])
-            if status < 0:  # else it has said why
-                with suppress(ConnectionError):
-                    line.sendall(f"killed by signal {-status}".encode())
+def _watch(line: socket.socket) -> None:
+    """Until the host hangs up or a player is gone."""
+    while not select.select([line], [], [], NAP)[0]:
+        player, status = os.waitpid(-1, os.WNOHANG)
+        if player and os.WIFSIGNALED(status):  # else it has said why
+            with suppress(ConnectionError):
+                line.sendall(f"killed by signal {os.WTERMSIG(status)}".encode())
+        if player:
+            return
 
 
 def _say(line: socket.socket, error: Exception) -> None:

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from optimist.cores import HAS_IDLE_PRIORITY, available_cores
+from optimist.cores import HAS_IDLE_PRIORITY, available_cores, is_nice
 from optimist.envs.atari.apart import CAN_SHARE, PlayersApart
 from optimist.envs.atari.board import SIZE, has_ended
 from optimist.envs.atari.emulator import FRAME_SKIP, action_names, emulator_seeds
@@ -25,8 +25,8 @@ from optimist.errors import ConfigError, ShapeMismatch, unknown_name
 Pixels = NDArray[np.uint8]
 Step = tuple[Pixels, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 PATIENCE = 2e-3
-"""Seconds that processes look for each other's news before they fall asleep, where cores are to spare: to be woken up
-takes a good part of a step."""
+"""Seconds that processes look for each other's news before they fall asleep, where cores are to spare and nobody has
+asked them to be nice: to be woken up takes a good part of a step."""
 
 
 class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
@@ -88,7 +88,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "idle": idle}
         self.players: Players
         if apart:
-            patience = PATIENCE if lanes < available_cores() else 0.0
+            patience = PATIENCE if lanes < available_cores() and not is_nice() else 0.0
             self.players = PlayersApart(game, num_envs, bounds, stack=stack, patience=patience, **settings)
         else:
             settings["threads"] = threads
