@@ -71,6 +71,24 @@ def test_a_sustained_speed_tells_its_parts():
     assert "gpu_bytes" not in figures
 
 
+@pytest.mark.parametrize(("remembers_at", "least"), [(1000, 1000), (10**9, 4 * 4_096)])
+def test_a_speed_with_opr_is_that_with_something_remembered(monkeypatch, remembers_at, least):
+    steps = []
+    one_update = Trainer.one_update
+
+    def forgetful(self):
+        line = one_update(self)
+        steps.append(self.step)
+        return line | {"opr/memory_episodes": float(self.step >= remembers_at)}
+
+    monkeypatch.setattr(Trainer, "one_update", forgetful)
+    config = get_preset("deepsea/opr")(size=4)
+    config = replace(config, env=replace(config.env, num_envs=4))
+    sustained_speed(config, 1e-5)
+    (measured_from,) = steps[-2:-1]  # one is measured
+    assert least <= measured_from < least + config.batch_size
+
+
 def test_a_speed_measured_past_the_budget_does_not_climb_the_loss(monkeypatch):
     rates = []
     one_update = Trainer.one_update

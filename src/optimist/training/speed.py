@@ -24,6 +24,9 @@ WARM_UP = 2
 WARM_UP_STEPS = 768
 """Steps of each environment that do not count where a speed is to last: first games end, restarts come in."""
 
+LONGEST_WARM_UP = 4_096
+"""Steps of each environment after which nobody waits any longer for a first episode that is worth remembering."""
+
 ENDLESS = 10**12
 """Steps of a run that is stopped by the clock: its schedules stand where they begin."""
 
@@ -57,7 +60,7 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
     most memory that was reserved.
     """
     config = replace(config, total_steps=ENDLESS, tensorboard=False, evaluate_every=0, final_episodes=0)
-    warm_up = WARM_UP_STEPS * config.env.num_envs
+    warm_up, longest = (steps * config.env.num_envs for steps in (WARM_UP_STEPS, LONGEST_WARM_UP))
     if isinstance(config.algorithm, ValueBasedConfig):
         warm_up = max(warm_up, config.algorithm.learning_starts)  # before, there are no gradient steps to measure
     on_gpu = torch.device(config.device).type == "cuda"
@@ -71,10 +74,11 @@ def sustained_speed(config: RunConfig, seconds: float) -> dict[str, float]:
         RunDir.create(Path(folder) / "run", config) as run,
         closing(Trainer(config, run)) as trainer,
     ):
-        trainer.one_update()
+        line = trainer.one_update()
         start_up = time.perf_counter() - started
-        while trainer.step < warm_up:
-            trainer.one_update()
+        # With the first rows of M another graph is recorded, which a run does once.
+        while trainer.step < warm_up or (line.get("opr/memory_episodes") == 0.0 and trainer.step < longest):
+            line = trainer.one_update()
         first, begin, lines = trainer.step, time.perf_counter(), []
         while time.perf_counter() - begin < seconds:
             lines.append(trainer.one_update())
