@@ -85,6 +85,11 @@ class Decider:
             pass
         return self._actions[: self.count].copy()
 
+    def abandon(self) -> None:
+        """Wait for a decision that nobody has waited for, or that came to nothing."""
+        self.asked = int(self.made)
+        self.host_made.fill_(self.asked)
+
     def _decide(self) -> None:
         if self.obs is not self.host_obs:
             self.obs.copy_(self.host_obs, non_blocking=True)

@@ -80,8 +80,10 @@ class LaneCollector(Collector):
         self.decider.begin()
         try:
             self._play(columns)
-        finally:
-            self.atari.abandon()  # after an error
+        except BaseException:  # whoever goes on from here, nobody is in the middle of a step or a decision
+            self.atari.abandon()
+            self.decider.abandon()
+            raise
         columns.read(life_loss_ends=self.atari.life_loss_ends)
         for t in range(self.num_steps):
             self._count(columns.rewards[t].astype(np.float64), columns.terminated[t] | columns.truncated[t])

@@ -98,7 +98,7 @@ def test_resets_of_some_games_with_seeds_and_without():
 def test_a_step_that_nobody_waited_for_does_not_come_in_later():
     envs = apart("Pong", 2)
     expected = play(envs, random_actions(envs, 5), seed=4)
-    envs.send(np.zeros(2, np.int64))  # an interrupt came before `receive`
+    envs.begin(np.arange(2), np.zeros(2, np.int64))  # an interrupt came before they arrived
     assert_same(expected, play(envs, random_actions(envs, 5), seed=4))
     envs.close()
 
@@ -334,7 +334,7 @@ def test_where_there_are_no_such_processes_a_note_says_so(monkeypatch):
     pooled = make("Pong", workers="processes", backend="envpool")
     assert said.format("ale-py's") in pooled.notes
     monkeypatch.setattr(vector, "CAN_SHARE", False)
-    assert apart("Pong").notes == [said.format("Linux's")]
+    assert apart("Pong").notes == [said.format("for Linux on x86-64")]
     assert make("Pong", workers="auto").notes == []
     assert play(apart("Pong"), np.zeros((2, 1), np.int64), seed=0)
 

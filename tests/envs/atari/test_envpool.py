@@ -246,14 +246,14 @@ def test_lanes_on_envpool_fill_the_same_rollouts_whoever_is_ready_first():
 def test_an_interrupted_step_does_not_keep_the_games_from_closing():
     envs = make(num_envs=2)
     envs.reset(seed=0)
-    envs.send(np.zeros(2, np.int64))
+    envs.begin(np.arange(2), np.zeros(2, np.int64))
     emulators = weakref.ref(envs.players.emulators[0])
     for _ in range(2):  # a second time there is nothing to let go of
         envs.close()
         assert envs.players.emulators == []
         assert emulators() is None  # and with them their threads
     with pytest.raises(ClosedEnvironmentError, match="Breakout was closed"):
-        envs.send(np.zeros(2, np.int64))
+        envs.step(np.zeros(2, np.int64))
 
 
 def test_a_run_says_what_differs_and_resumes_exactly(tmp_path, monkeypatch, capfd):

@@ -219,16 +219,18 @@ def test_only_the_masked_games_start_anew():
     assert not obs[1, :3].any()
 
 
-def test_a_step_may_be_sent_and_received_apart():
-    one, other = make("Breakout", num_envs=2), make("Breakout", num_envs=2)
-    actions = random_actions(one, 20)
-    expected = play(one, actions, seed=1)[1:]
-    other.reset(seed=1)
-    found = []
-    for row in actions:
-        other.send(row)
-        found.append(other.receive())
-    assert same(found, expected)
+def test_lives_are_told_from_the_start(breakout):
+    assert make("Breakout", num_envs=2).reset(seed=0)[1]["lives"].tolist() == [5, 5]
+    assert make("Pong").reset(seed=0)[1]["lives"].tolist() == [0]
+
+
+def test_last_pictures_stay_as_they_are():
+    envs = make("Breakout", num_envs=2, max_frames=40)  # games of ten steps
+    ends = [
+        infos["final_obs"] for *_, infos in play(envs, random_actions(envs, 20), seed=0)[1:] if "final_obs" in infos
+    ]
+    assert len(ends) == 2
+    assert not np.array_equal(ends[0], ends[1])
 
 
 def test_the_games_are_the_same_in_any_number_of_lanes():

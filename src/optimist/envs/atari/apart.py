@@ -23,9 +23,10 @@ from optimist.envs.atari.emulator import find_rom
 from optimist.envs.atari.players import Games
 from optimist.errors import OptimistError, ProcessEnded, missing_extra
 
-CAN_SHARE = hasattr(os, "memfd_create") and hasattr(os, "eventfd") and platform.machine() == "x86_64"
+HAS_BELLS = hasattr(os, "memfd_create") and hasattr(os, "eventfd")
+CAN_SHARE = HAS_BELLS and platform.machine() == "x86_64" and bool(sys.executable)
 """Memory and bells that processes share and that are gone with the last of them: Linux has these. On other processors
-one process may see what another wrote in another order."""
+one process may see what another wrote in another order. A Python within another program cannot begin a second."""
 NAP = 3e-4
 """Seconds between two looks at the board, where nobody is in a hurry."""
 LONG = 0.5
@@ -65,7 +66,6 @@ class PlayersApart:
 
     def reset(self, games: Games, seeds: NDArray[np.int64] | None) -> None:
         """Begin these games anew, with these seeds or as their generators go on."""
-        self.abandon()
         self.board.seeds[games] = -1 if seeds is None else seeds
         self._ask(games, RESET)
         self.playing[games], self.unprepared[games] = True, True
@@ -103,7 +103,7 @@ class PlayersApart:
 
     def rest(self) -> None:
         """Nothing is asked for now: beginnings of next games can be prepared."""
-        games = np.flatnonzero(self.unprepared)
+        games = np.flatnonzero(self.unprepared & ~self.playing)
         self._ask(games, PREPARE)
         self.unprepared[games] = False
 
@@ -122,7 +122,7 @@ class PlayersApart:
             said = self.line.recv(4096, socket.MSG_DONTWAIT)
             while more := self.line.recv(4096):
                 said += more
-            self.last_words = self.last_words or said.decode()
+            self.last_words = self.last_words or said.decode().partition("\n")[0]  # of whoever was first
         except BlockingIOError:
             return
         except ConnectionError:
@@ -135,6 +135,8 @@ class PlayersApart:
 def _begin(task: dict[str, Any]) -> tuple[Board, list[int], socket.socket, subprocess.Popen[bytes]]:
     """The board, a bell for each player, the line to the process that leads them, and that process."""
     line, theirs = socket.socketpair()
+    for end in (line, theirs):
+        end.settimeout(None)  # whatever socket.setdefaulttimeout says
     descriptor, bells = os.memfd_create("optimist"), list[int]()
     try:
         board = Board.make(task["num_envs"], task["stack"], descriptor)
@@ -152,8 +154,9 @@ def _begin(task: dict[str, Any]) -> tuple[Board, list[int], socket.socket, subpr
 
 def _lead(line: int, board: int, bells: list[int], task: dict[str, Any]) -> subprocess.Popen[bytes]:
     # Not by multiprocessing, which would run the user's own script a second time; but found in the same places.
-    program = f"import sys; sys.path[:] = {sys.path!r}; from optimist.envs.atari.player import lead; "
-    program += f"lead({line}, {board}, {bells}, {json.dumps(task)!r})"
+    places = list(map(str, sys.path))
+    program = f"import sys; sys.path[:] = {places!r}; from optimist.envs.atari.player import lead; "
+    program += f"lead({os.getpid()}, {line}, {board}, {bells}, {json.dumps(task)!r})"
     return subprocess.Popen(
         [sys.executable, "-c", program],
         stdin=subprocess.DEVNULL,
@@ -176,5 +179,5 @@ def _end(line: socket.socket, bells: list[int], leader: subprocess.Popen[bytes],
     except subprocess.TimeoutExpired:
         leader.kill()
         leader.wait()
-    for bell in bells:
-        os.close(bell)
+    while bells:
+        os.close(bells.pop())

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.atari.board import SIZE, Board
+from optimist.envs.atari.board import Board
 from optimist.envs.atari.emulator import FRAME_SKIP, find_rom, import_ale
 from optimist.envs.atari.shrink import shares, shrink
 
 
 class Beginning(NamedTuple):
-    """The state of a console in which a game begins, and the first picture."""
+    """The state of a console in which a game begins, and what can be seen."""
 
     state: Any
-    picture: NDArray[np.uint8]
+    screens: NDArray[np.uint8]
 
 
 class Console:
@@ -85,17 +85,18 @@ class Console:
     def prepare(self) -> None:
         """Have the next game ready, as far as that can be: to begin one takes as long as twenty steps."""
         if self.next is None and not self.sticky:
-            state, screens = self._state(), self.screens.copy()
+            state = self._state()
             self.next = self._beginning()
             self.ale.restoreState(state)
-            self.screens = screens
 
     def _begin(self) -> None:
         """A new game: empty pictures but for the last."""
         beginning = self.next or self._beginning()
         self.last, self.next, self.frames = beginning.state, None, 0
         self.ale.restoreState(self.last)
-        self.obs[:-1], self.obs[-1] = 0, beginning.picture
+        self.screens[:] = beginning.screens
+        self.obs[:-1] = 0
+        shrink(self.screens, *self.shares, self.obs[-1])
 
     def _beginning(self) -> Beginning:
         """FIRE where there is one, then some frames without action."""
@@ -110,14 +111,12 @@ class Console:
             ale.act(self.idle)
             if ale.game_over():
                 ale.reset_game()
-        ale.getScreenGrayscale(self.screens[0])
-        self.screens[1] = 0
-        picture = np.empty((SIZE, SIZE), np.uint8)
-        shrink(self.screens, *self.shares, picture)
-        return Beginning(self._state(), picture)
+        screens = np.zeros_like(self.screens)
+        ale.getScreenGrayscale(screens[0])
+        return Beginning(self._state(), screens)
 
     def _state(self) -> Any:
-        return self.ale.cloneState(include_rng=True)
+        return self.ale.cloneState(include_rng=True)  # resets draw what is left in the console's memory from it
 
     def _draw(self, below: int) -> int:
         """A number of [0, below), as C++'s standard library draws it from a Mersenne Twister."""

@@ -24,31 +24,36 @@ PR_SET_PDEATHSIG = 1
 """Linux's number for: when the process that began this one ends, so does this one."""
 
 
-def lead(host: int, descriptor: int, bells: list[int], task: str) -> NoReturn:
-    """Have the games played until the host hangs up or a player is gone.
+def lead(host: int, to_host: int, descriptor: int, bells: list[int], task: str) -> NoReturn:
+    """Have the games played until the host hangs up or is gone, or a player is.
 
-    `host`, `descriptor`, `bells`: of a socket, of the board and of what wakes each player; `task`: for Player, in JSON.
-    Whatever is said on the line is why it cannot go on, in words, and the last.
+    `host`: number of its process; `to_host`, `descriptor`, `bells`: of a socket, of the board and of what wakes each
+    player; `task`: for Player, in JSON. The first line that is said is why it cannot go on, in words.
     """
-    line = socket.socket(fileno=host)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a host that ignores the ends of its children hands that on
+    line, players = socket.socket(fileno=to_host), list[int]()
     try:
         settings = json.loads(task)
         bounds, num_envs, stack = (settings.pop(name) for name in ("bounds", "num_envs", "stack"))
         board = Board.make(num_envs, stack, descriptor)
         shrink_once()  # compiled here, for all
         for bell, (begin, end) in zip(bells, pairwise(bounds), strict=True):
-            _fork(line, board.part(slice(begin, end)), bell, settings)
-        _watch(line)
+            players.append(_fork(line, board.part(slice(begin, end)), bell, settings))
+        _watch(line, host)
     except Exception as error:  # whatever it is, the host says it
         _say(line, error)
-    os._exit(0)  # the players go with it
+    for player in players:  # nobody else may be there to bury them
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(player, signal.SIGKILL)
+            os.waitpid(player, 0)
+    os._exit(0)
 
 
-def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]) -> None:
-    """Begin a player."""
+def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]) -> int:
+    """Begin a player; its number."""
     leader = os.getpid()
-    if os.fork():
-        return
+    if player := os.fork():
+        return player
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == leader:  # it may have gone before it was said
@@ -58,9 +63,11 @@ def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]
     os._exit(1)
 
 
-def _watch(line: socket.socket) -> None:
-    """Until the host hangs up or a player is gone."""
-    while not select.select([line], [], [], NAP)[0]:
+def _watch(line: socket.socket, host: int) -> None:
+    """Until the host hangs up or is gone, or a player is. A copy of the host, made by a fork, keeps the line open."""
+    hung_up = select.poll()
+    hung_up.register(line, select.POLLIN)
+    while not hung_up.poll(1e3 * NAP) and os.getppid() == host:
         player, status = os.waitpid(-1, os.WNOHANG)
         if player and os.WIFSIGNALED(status):  # else it has said why
             with suppress(ConnectionError):
@@ -71,7 +78,7 @@ def _watch(line: socket.socket) -> None:
 
 def _say(line: socket.socket, error: Exception) -> None:
     with suppress(ConnectionError):
-        line.sendall(" ".join(f"{type(error).__name__}: {error}".split()).encode())
+        line.sendall((" ".join(f"{type(error).__name__}: {error}".split()) + "\n").encode())
 
 
 class Player:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from optimist.envs.atari.board import SIZE
+from optimist.envs.compiling import compiled
 
 MOST = 4
 """Pixels that a new one can cover, at most: of 250 in a line."""
@@ -36,7 +36,7 @@ def shares(length: int) -> Shares:
     return begins, weights
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def shrink(screens: NDArray[np.uint8], rows: Shares, columns: Shares, picture: NDArray[np.uint8]) -> None:
     """Fill `picture` with the mean over areas of the brighter of two screens, which the first becomes.
 

@@ -102,7 +102,6 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
         self.fire = FireButton(game, num_envs, self.action_meanings.index("FIRE") if has_fire else None, sticky)
         self.lives: NDArray[np.int32] = np.zeros(num_envs, np.int32)
-        self.executed: tuple[NDArray[np.int64], NDArray[np.bool_]] | None = None
         self.single_observation_space = Box(0, 255, (stack, SIZE, SIZE), np.uint8)
         self.single_action_space = Discrete(len(self.action_meanings))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -132,28 +131,19 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
 
     def step(self, actions: NDArray[np.int64]) -> Step:
         """Observations, raw rewards, terminated, truncated and infos."""
-        self.send(actions)
-        return self.receive()
-
-    def send(self, actions: NDArray[np.int64]) -> None:
-        """Begin a step of all games, which are played while Python goes on. `receive` has to follow."""
         actions = self._checked(actions)
-        self.executed = self.begin(np.arange(self.num_envs), actions)
-        if self.camera is not None:
-            actions = actions if self.executed is None else self.executed[0]
-            self.screens = self.camera.step(actions)[0][:, 0]
-
-    def receive(self) -> Step:
-        """What the step begun by `send` gave."""
         before, left = self.lives.copy(), self.num_envs
+        executed = self.begin(np.arange(self.num_envs), actions)
+        if self.camera is not None:
+            self.screens = self.camera.step(actions if executed is None else executed[0])[0][:, 0]
         while left:
             left -= len(self.arrived())
         told = self.board.told
         ended, infos = has_ended(told), dict[str, Any](lives=self.lives.copy())
         if self.life_loss_ends:
             infos["life_lost"] = lives_lost(before, self.lives, ended)
-        if self.executed is not None:
-            infos["executed"], infos["_executed"] = self.executed
+        if executed is not None:
+            infos["executed"], infos["_executed"] = executed
         if ended.any():
             infos["final_obs"], infos["_final_obs"] = self.board.final_obs.copy(), ended
         rewards, terminated, truncated = (told[name].copy() for name in ("reward", "terminated", "truncated"))
@@ -248,7 +238,7 @@ def _is_apart(workers: str, backend: str, notes: list[str]) -> bool:
         raise unknown_name("kind of workers", str(workers), ("threads", "processes", "auto"))
     can = backend == "ale" and CAN_SHARE
     if workers == "processes" and not can:
-        whose = "Linux's" if backend == "ale" else "ale-py's"
+        whose = "for Linux on x86-64" if backend == "ale" else "ale-py's"
         notes.append(f"emulators in processes of their own are {whose}: here they play in threads")
     return can and workers != "threads"
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from optimist.envs.compiling import compiled
 from optimist.errors import missing_extra
 
 try:
@@ -63,11 +64,7 @@ def rule(function: Function) -> Function:
 def kernel(function: Function) -> Function:
     """An entry point from Python, compiled at its first call and kept on disk; it holds no lock while it runs."""
     function.__qualname__ = f"{function.__qualname__}_{RULES_DIGEST}"  # names the cache file
-    try:
-        compiled = numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # numba found no folder it may write to: compile anew in each process
-        compiled = numba.njit(nogil=True)(function)
-    return cast(Function, compiled)
+    return compiled(function)
 
 
 class _Announcer(event.Listener):
