@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from optimist.config import EnvConfig, NetworkConfig
+from optimist.envs.atari.board import Board
 from optimist.envs.make import make_envs
 from optimist.networks.actor_critic import make_actor_critic
 from optimist.rollout.collector import Collector
-from optimist.rollout.lanes import LaneCollector
+from optimist.rollout.lanes import LaneCollector, LaneColumns
 
 
 def rollouts(kind, lanes=1, greedy=False, rounds=4, **settings):
@@ -216,4 +217,56 @@ def test_while_the_learner_learns_games_are_prepared():
     collector.collect()
     collector.begin()
     assert not envs.unwrapped.players.unprepared.any()
+    envs.close()
+
+
+def test_after_a_decision_that_came_to_nothing_others_follow():
+    envs, policy, collector = make_collector(lanes=2)
+    act_on = policy.act_on
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    policy.act_on = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        collector.collect()
+    policy.act_on = act_on
+    collector.restart(3)
+    collector.generator.manual_seed(0)
+    fresh = make_collector(lanes=2)
+    assert collector.collect().actions.equal(fresh[2].collect().actions)
+    for opened in (envs, fresh[0]):
+        opened.close()
+
+
+def steps_by_hand(lives_before, **told):
+    """The columns of one game after a rollout in which these steps were told."""
+    steps = len(told["lives"])
+    board, columns = Board.make(1, 4), LaneColumns(torch.zeros((steps, 1, 4, 84, 84), dtype=torch.uint8), lives_before)
+    for t in range(steps):
+        for name, values in told.items():
+            board.told[name] = values[t]
+        columns.note_step(np.array([t]), np.arange(1), board)
+    columns.read(life_loss_ends=True)
+    return columns
+
+
+def test_a_life_lost_with_the_first_step_of_a_rollout_is_an_end():
+    columns = steps_by_hand(np.array([3]), lives=[2, 2, 1])
+    assert columns.life_lost[:, 0].tolist() == [True, False, True]
+
+
+def test_a_game_that_is_over_when_its_time_is_up_is_over():
+    columns = steps_by_hand(np.array([0]), lives=[0, 0], terminated=[True, False], truncated=[True, True])
+    assert columns.terminated[:, 0].tolist() == [True, False]
+    assert columns.truncated[:, 0].tolist() == [False, True]
+    assert len(columns.final_obs) == 1
+
+
+def test_lives_are_counted_from_those_of_the_beginning():
+    envs, _, collector = make_collector(lanes=2, game="Breakout")
+    collector.atari.lives[:] = 6  # one more than there are
+    rollout = collector.collect()
+    assert rollout.dones[0].tolist() == [True, True]
+    assert not rollout.dones[1:].any()
     envs.close()

@@ -86,8 +86,8 @@ def test_resets_of_some_games_with_seeds_and_without():
     one, other = make("Breakout", 4, lanes=2), apart("Breakout", 4, lanes=2)
     actions = random_actions(one, 40)
     assert_same(play(one, actions, seed=2), play(other, actions, seed=2))
-    mask = np.array([False, False, True, False])
-    for seed in (None, 7):
+    for seed, games in ((None, [2]), (7, [2]), (8, [1]), (9, [0, 3])):
+        mask = np.isin(np.arange(4), games)
         (obs, infos), (others, others_infos) = (e.reset(seed=seed, options={"reset_mask": mask}) for e in (one, other))
         assert np.array_equal(obs, others)
         assert np.array_equal(infos["lives"], others_infos["lives"])
@@ -126,6 +126,16 @@ def test_forgotten_environments_end_their_processes():
     assert wait_until_gone(pids)
 
 
+def test_closing_does_not_wait_for_a_copy_of_the_host():
+    envs = apart("Pong")
+    envs.reset(seed=0)
+    copy = subprocess.Popen(["sleep", "30"], pass_fds=[envs.players.line.fileno()])  # keeps the line, as a fork does
+    begin = time.monotonic()
+    envs.close()
+    assert time.monotonic() - begin < 4
+    copy.kill(), copy.wait()
+
+
 @pytest.mark.parametrize("who", ["player", "leader"])
 def test_a_process_that_is_killed_is_told_in_one_line(who):
     envs = apart("Pong", 2, lanes=2)
@@ -144,11 +154,49 @@ def test_what_goes_wrong_in_a_process_is_told_by_its_host(monkeypatch, capfd):
     players = PlayersApart("Pong", 1, [0, 1], **(SETTINGS | {"sticky": "often"}))
     with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: TypeError: [^\n]*$"):
         players.reset(games, seeds)
+    monkeypatch.setattr("optimist.envs.atari.apart.find_spec", lambda name: name)
     monkeypatch.setattr(sys, "path", [])
     players = PlayersApart("Pong", 1, [0, 1], **SETTINGS)
     with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: exit status 1$"):
         players.reset(games, seeds)
     assert "No module named 'optimist'" in capfd.readouterr().err
+
+
+def test_of_many_that_fail_alike_one_is_heard():
+    players = PlayersApart("Pong", 4, [0, 1, 2, 3, 4], **(SETTINGS | {"sticky": "often"}))
+    time.sleep(1)  # all of them have said it
+    with pytest.raises(OptimistError, match=r"ended: TypeError: [^\n]*$") as error:
+        players.reset(np.arange(4), np.zeros(4, np.int64))
+    assert str(error.value).count("TypeError") == 1
+    begin = time.monotonic()
+    players.close()
+    assert time.monotonic() - begin < 4
+
+
+def test_whoever_waits_for_games_may_be_called_away():
+    envs = apart("Pong")
+    envs.reset(seed=0)
+    assert len(envs.arrived(unless=lambda: True)) == 0  # and none is at play
+    envs.close()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_rest_takes_no_step_from_a_game_at_play(waits):
+    envs = apart("Pong", 2, lanes=2)
+    expected = play(envs, random_actions(envs, 6), seed=4)
+    found = [(envs.reset(seed=4)[0],)]
+    begin = envs.players.begin
+
+    def resting(games, actions):
+        begin(games, actions)
+        if waits:
+            wait_until_answered(envs)
+        envs.rest()
+
+    envs.players.begin = resting
+    found += [envs.step(row) for row in random_actions(envs, 6)]
+    assert_same(expected, found)
+    envs.close()
 
 
 def test_without_the_compiler_that_they_need_the_extra_is_named(monkeypatch):
@@ -194,10 +242,21 @@ def test_idle_processes_leave_the_cores_to_others():
 
 
 HOST = """
-import os, sys, time
+import ctypes, os, pathlib, resource, signal, socket, sys, time
 from optimist.envs.atari import AtariVectorEnv
 
 print("made", flush=True)
+if sys.argv[1] == "many files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    files = [open("/dev/null") for _ in range(1100)]
+if sys.argv[1] == "impatient":
+    socket.setdefaulttimeout(0.01)
+if sys.argv[1] == "paths":
+    sys.path.append(pathlib.Path("somewhere"))
+if sys.argv[1] == "careless":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if sys.argv[1] == "buries nobody":
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans come here, as to the first of a container
 envs = AtariVectorEnv(2, game="Pong", sticky=0.0, lanes=2, workers="processes")
 envs.reset(seed=0)
 leader = envs.players.leader.pid
@@ -208,7 +267,19 @@ if sys.argv[1] == "fork":
     os.wait()
     envs.step(envs.action_space.sample())
     print("played", flush=True)
-if sys.argv[1] == "wait":
+if sys.argv[1] == "careless":
+    os.kill(int(open(f"/proc/{leader}/task/{leader}/children").read().split()[0]), signal.SIGKILL)
+    try:
+        envs.step(envs.action_space.sample())
+    except Exception as error:
+        print(error, flush=True)
+if sys.argv[1] == "buries nobody":
+    envs.close()
+    time.sleep(0.5)
+    print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
+if sys.argv[1] == "forked" and os.fork() == 0:
+    time.sleep(60)
+if sys.argv[1] in ("wait", "forked"):
     time.sleep(60)
 """
 
@@ -233,8 +304,28 @@ def test_a_script_is_run_once_and_its_processes_end_with_it(host):
     assert wait_until_gone(map(int, pids.split()))
 
 
-def test_a_host_that_is_killed_takes_its_processes_along(host):
-    process = host("wait")
+@pytest.mark.parametrize("kind", ["many files", "impatient", "paths"])
+def test_any_kind_of_host_can_have_games_played(host, kind):
+    said, complained = host(kind).communicate(timeout=60)
+    assert len(said.splitlines()) == 2
+    assert complained == ""
+
+
+def test_a_player_that_is_killed_is_missed_by_a_host_that_ignores_its_children(host):
+    said, complained = host("careless").communicate(timeout=60)
+    assert said.splitlines()[-1] == "the process that plays Pong ended: killed by signal 9"
+    assert complained == ""
+
+
+def test_nobody_is_left_unburied(host):
+    said, _ = host("buries nobody").communicate(timeout=60)
+    assert said.splitlines()[2:] == [""]
+
+
+@pytest.mark.parametrize("how", ["wait", "forked"])
+def test_a_host_that_is_killed_takes_its_processes_along(host, how):
+    """Also where a fork of it lives on, and with it the line."""
+    process = host(how)
     assert process.stdout.readline() == "made\n"
     pids = list(map(int, process.stdout.readline().split()))
     assert all(map(is_alive, pids))

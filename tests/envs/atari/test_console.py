@@ -121,3 +121,30 @@ def test_new_pixels_share_out_the_old_ones(length):
         covered[begin : begin + 4] += row
     assert covered[:length] == pytest.approx(np.full(length, 84 / length), abs=1e-5)
     assert not covered[length:].any()
+
+
+@pytest.mark.parametrize("game", ["Breakout", "IceHockey"])
+def test_a_seed_forgets_what_was_played_and_prepared(game):
+    (fresh, row), (used, other) = make(game), make(game)
+    used.reset(3)
+    for move in moves_of(used, 50):
+        step(used, other, move)
+    used.prepare()
+    for seed in range(8, 14):
+        fresh.reset(seed), used.reset(seed)
+        assert_same(row, other)
+        for move in moves_of(fresh, 30, seed):
+            step(fresh, row, move), step(used, other, move)
+            assert_same(row, other)
+        used.prepare()
+
+
+@pytest.mark.parametrize("max_frames", range(1, 6))
+def test_games_that_end_before_their_first_step_does_are_the_same_when_prepared(max_frames):
+    (plain, row), (prepared, other) = make("Breakout", max_frames=max_frames), make("Breakout", max_frames=max_frames)
+    plain.reset(3), prepared.reset(3)
+    for move in moves_of(plain, 20):
+        prepared.prepare()
+        step(plain, row, move), step(prepared, other, move)
+        assert_same(row, other)
+        assert np.array_equal(row.final_obs, other.final_obs)

@@ -42,6 +42,14 @@ def playing(monkeypatch):
     os.close(bell)
 
 
+class Enough(Exception):
+    """There is nothing left to do."""
+
+
+def stop():
+    raise Enough
+
+
 def serve(someone):
     while waiting := someone.waiting():
         someone.answer(min(waiting, key=someone.games.asked.__getitem__))
@@ -71,7 +79,9 @@ def test_whoever_is_behind_goes_first(playing):
         serve(someone)
     done.clear()
     board.ask(np.array([0, 1, 2]), STEP)
-    serve(someone)
+    someone.wait = stop
+    with pytest.raises(Enough):
+        someone.play()
     assert [number for number, *_ in done] == [2, 1, 0]
 
 
