@@ -259,6 +259,9 @@ if sys.argv[1] == "buries nobody":
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans come here, as to the first of a container
 envs = AtariVectorEnv(2, game="Pong", sticky=0.0, lanes=2, workers="processes")
 envs.reset(seed=0)
+if sys.argv[1] == "forked" and os.fork() == 0:
+    time.sleep(40)  # longer than anybody waits for the others to go
+    os._exit(0)
 leader = envs.players.leader.pid
 print(leader, open(f"/proc/{leader}/task/{leader}/children").read(), flush=True)
 if sys.argv[1] == "fork":
@@ -277,8 +280,6 @@ if sys.argv[1] == "buries nobody":
     envs.close()
     time.sleep(0.5)
     print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
-if sys.argv[1] == "forked" and os.fork() == 0:
-    time.sleep(60)
 if sys.argv[1] in ("wait", "forked"):
     time.sleep(60)
 """

@@ -17,6 +17,7 @@ from optimist.envs.atari.apart import CAN_SHARE
 from optimist.errors import ProcessEnded
 from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
+from optimist.rollout.lanes import LaneCollector
 from optimist.tracking.metrics import without_time
 from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
@@ -150,6 +151,11 @@ def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
     paid_at = rewards.any(1).nonzero().flatten()
     assert len(paid_at) > 0
     assert (paid_at % 50 == 49).all()
+
+
+def test_games_are_decided_for_as_they_come(tmp_path):
+    with RunDir.create(tmp_path / "run", ATARI) as run, closing(Trainer(ATARI, run)) as trainer:
+        assert isinstance(trainer.collector, LaneCollector)
 
 
 def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):

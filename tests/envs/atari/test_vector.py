@@ -219,6 +219,15 @@ def test_only_the_masked_games_start_anew():
     assert not obs[1, :3].any()
 
 
+def test_half_of_a_lane_that_was_asked_to_play_is_forgotten():
+    one, other = make("Breakout", num_envs=2), make("Breakout", num_envs=2)
+    other.reset(seed=0)
+    other.begin(np.array([0]), np.zeros(1, np.int64))  # waits for the other game's move
+    other.abandon()
+    actions = random_actions(one, 5)
+    assert same(play(one, actions, seed=1), play(other, actions, seed=1))
+
+
 def test_lives_are_told_from_the_start(breakout):
     assert make("Breakout", num_envs=2).reset(seed=0)[1]["lives"].tolist() == [5, 5]
     assert make("Pong").reset(seed=0)[1]["lives"].tolist() == [0]
