@@ -61,6 +61,12 @@ def can_save_state(envs: AnyVectorEnv) -> bool:
     return all(callable(getattr(envs.unwrapped, name, None)) for name in ("state_dict", "load_state_dict"))
 
 
+def longest_episode(envs: AnyVectorEnv) -> int:
+    """Steps of the longest episode there can be, as far as the environments say so; else 0."""
+    own = getattr(envs.unwrapped, "longest_episode", None)
+    return own or (envs.spec and envs.spec.max_episode_steps) or 0
+
+
 def saved_state(envs: AnyVectorEnv) -> Any:
     """The exact state of environments that can save it, rewards that are held back included."""
     state = envs.unwrapped.state_dict()  # type: ignore[attr-defined]

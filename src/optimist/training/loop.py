@@ -19,7 +19,7 @@ from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
 from optimist.cuda.errors import explained
 from optimist.cuda.wake import waking
-from optimist.envs.make import can_save_state, make_envs, restore_state, saved_state
+from optimist.envs.make import can_save_state, longest_episode, make_envs, restore_state, saved_state
 from optimist.errors import ConfigError, NonFiniteLoss, ProcessEnded, RunFolderError
 from optimist.networks.policy import PolicyNetwork
 from optimist.networks.q_network import QNetwork
@@ -252,6 +252,8 @@ class Trainer:
         notes: list[str] = [*self.notes, *getattr(self.envs.unwrapped, "notes", ())]
         if self.config.total_steps < self.config.batch_size:
             notes.append(f"an update takes {self.config.batch_size:,} steps; one is made, whatever total_steps says")
+        if not self.saves_envs:
+            notes += _cut_off(self.config, longest_episode(self.envs))
         for name, settings, default in (("OPR", self.config.opr, OPRConfig()), ("SIL", self.config.sil, SILConfig())):
             if not settings.enabled and settings != replace(default, enabled=False):
                 notes.append(f"{name} is off: its settings have no effect (--{name.lower()}.enabled)")
@@ -356,6 +358,18 @@ class Trainer:
                 self.policy, config.env, config.final_episodes, greedy=False, seed=seed, task_seed=config.seed
             )
         return {"final_evaluation": summarize_policy(played, config.env, greedy=False)}
+
+
+def _cut_off(config: RunConfig, longest: int) -> list[str]:
+    """A word to those whose checkpoints leave environments that restart there too little time for an episode."""
+    between, whole = (steps // config.env.num_envs for steps in (config.checkpoint_every, config.total_steps))
+    if between >= min(longest, whole):
+        return []
+    return [
+        f"environments restart at every checkpoint: each has {between:,} steps in between, an episode may last "
+        f"{longest:,}, and one that is cut off counts for nothing; checkpoint_every = "
+        f"{longest * config.env.num_envs:,} leaves time for any"
+    ]
 
 
 def _idle_shaping(opr: OPRConfig) -> list[str]:

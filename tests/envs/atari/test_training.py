@@ -153,6 +153,16 @@ def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
     assert (paid_at % 50 == 49).all()
 
 
+def test_checkpoints_that_cut_games_off_are_told(tmp_path):
+    """Games of 20 steps, two at a time."""
+    for every, told in ((38, True), (40, False), (480, False)):
+        config = dataclasses.replace(ATARI, checkpoint_every=every)
+        with RunDir.create(tmp_path / str(every), config) as run, closing(Trainer(config, run)) as trainer:
+            said = [note for note in trainer._notes() if "cut off" in note]
+        assert len(said) == told
+        assert all("each has 19 steps" in note and "checkpoint_every = 40 " in note for note in said)
+
+
 def test_games_are_decided_for_as_they_come(tmp_path):
     with RunDir.create(tmp_path / "run", ATARI) as run, closing(Trainer(ATARI, run)) as trainer:
         assert isinstance(trainer.collector, LaneCollector)

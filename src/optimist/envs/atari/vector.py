@@ -98,6 +98,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
             self.camera = BACKENDS[backend](game, num_envs, stack=stack, **settings, in_color=True)
         self.screens: Pixels | None = None
         self.board, self.bounds, self.life_loss_ends = self.players.board, bounds, life_loss_ends
+        self.longest_episode = -(-max_frames // FRAME_SKIP)
         self.action_meanings = list(action_names(game))
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
         self.fire = FireButton(game, num_envs, self.action_meanings.index("FIRE") if has_fire else None, sticky)
