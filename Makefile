@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.installed-for-demo
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
 .PHONY: demo test install check format clean
 
-demo: $(STAMP)
+demo: $(DEMO)
 	$(BIN)/optimist demo
 
 test: $(STAMP)
@@ -25,8 +27,13 @@ format: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	$(PIP) '.[dev]'
+	touch $(STAMP) $(DEMO)
+
+$(DEMO): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) '.[cage2]'
+	touch $(DEMO)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
