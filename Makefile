@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) '.[cage2]'
+	$(PIP) '.[cage2,report]'
 	touch $(DEMO)
 
 clean:
