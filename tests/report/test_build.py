@@ -13,7 +13,7 @@ from optimist.report.atari_charts import Normalized
 from optimist.report.build import build_report
 from optimist.report.charts import Key
 from optimist.report.rows import collect
-from optimist.report.score_tables import aggregate_table, paper_table
+from optimist.report.score_tables import aggregate_table, paper_table, scores_table
 from optimist.report.study import Study
 from tests.report.made_up import write_run
 
@@ -171,18 +171,29 @@ def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):
         build_report([folder / "cage2"], tmp_path)
 
 
-def test_the_command_refuses_unlike_budgets_in_one_line_and_separates_them_if_asked(folder, tmp_path, capsys):
+def test_the_command_separates_unlike_budgets_and_mixes_or_refuses_them_if_asked(folder, tmp_path, capsys):
     write_run(tmp_path / "short", "cage2/cardiff", seed=5, steps=60_000)
     command = ["report", str(folder / "cage2"), str(tmp_path / "short"), "-o", str(tmp_path / "out")]
-    assert main(command) == 2
+    assert main([*command, "--unlike", "refuse"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "the column Cardiff, B_line, final rules, 30 steps, would mix budgets in steps" in error
     assert not (tmp_path / "out").exists()
-    assert main([*command, "--unlike", "separate"]) == 0
+    assert main(command) == 0
     assert "Cardiff (60k steps)" in (tmp_path / "out" / "report.html").read_text()
     assert main([*command, "--unlike", "mix"]) == 0  # over the report that is there
     assert "Cardiff *" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_difference_is_from_a_base_of_the_same_budget_and_sticky_actions(tmp_path):
+    for sticky, preset, score in ((0.0, "ppo", 1.0), (0.25, "ppo", 2.0), (0.25, "opr", 5.0)):
+        write_run(tmp_path / f"{preset}-{sticky}", f"atari/{preset}", score=score, game="Pong", sticky=sticky)
+    table = scores_table(Study(*collect([tmp_path]), "last-100"), "Atari", "last-100")
+    assert [(row[1].shown, row[5].shown) for row in table.rows] == [
+        ("PPO (sticky 0)", "base"),
+        ("PPO (sticky 0.25)", "base"),
+        ("PPO+OPR", "3.00"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ def main(argv: Sequence[str]) -> int:
         help="which score of a run the tables show (default: last-100)",
     )  # fmt: skip
     parser.add_argument(
-        "--unlike", choices=("refuse", "separate", "mix"), default="refuse",
-        help="a column whose runs differ in budget or sticky actions: refuse (default), a column for each, or one "
-        "column marked *",
+        "--unlike", choices=("separate", "mix", "refuse"), default="separate",
+        help="runs of a method that differ in budget or sticky actions: a column for each kind (default), one column "
+        "marked *, or no report",
     )  # fmt: skip
     parser.add_argument(
         "--published", action="store_true", help="show the paper's Atari tables without Atari runs, too"

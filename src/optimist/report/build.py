@@ -38,7 +38,7 @@ def build_report(
     *,
     title: str = "Runs and what they reached",
     statistic: Statistic = "last-100",
-    unlike: Unlike = "refuse",
+    unlike: Unlike = "separate",
     published: bool = False,
 ) -> Path:
     """Writes the report and returns the page's path; `published` shows the paper's tables without Atari runs, too."""
@@ -216,7 +216,7 @@ def _reading(study: Study) -> str:
         "of many evaluations. The last is a maximum: it grows with the number of evaluations and with their noise, and "
         "no policy need be that good. It is here to be compared with sources that report it, and with nothing else.",
         "A column holds scores of one statistic, one sticky-action probability and one budget. "
-        + (mixed if study.unlike == "mix" else "Others are refused or stand in columns of their own."),
+        + (mixed if study.unlike == "mix" else "Others stand in columns of their own, named by what differs."),
         "Small samples: an interval over two or three seeds is wide because little is known. Intervals that overlap do "
         "not show that two methods are equal, and a missing interval means a single run.",
         "Aggregates: IQM is the mean of the middle half of all runs of all games; the median looks at one game only, "
@@ -232,7 +232,7 @@ def _footer(folders: Sequence[Path], statistic: Statistic, unlike: Unlike, publi
     """The version, the time, and the command that shows the same numbers."""
     words = ["optimist", "report", *map(str, folders)]
     words += ["--statistic", statistic] if statistic != "last-100" else []
-    words += ["--unlike", unlike] if unlike != "refuse" else []
+    words += ["--unlike", unlike] if unlike != "separate" else []
     words += ["--published"] if published else []
     command = html.escape(shlex.join(words))
     now = datetime.now(UTC)

@@ -56,16 +56,14 @@ def scores_table(study: Study, family: str, statistic: Statistic) -> Table | Non
     """A row a method and environment: mean with interval, range, and the difference from the first method."""
     rows = []
     for env in study.envs(family):
-        bases: list[tuple[int, list[float]]] = []  # the first method of each budget
+        bases: list[Sequence[Run]] = []  # the first method of each budget and stickiness
         for long in study.tables(family):
             for name, runs in study.columns(family, long=long, statistic=statistic).items():
                 here = [run for run in runs if run.env == env]
-                values = [run.scores[statistic].value for run in here]
-                if values:
-                    budget = here[0].budget
-                    base = next((found for steps, found in bases if same("budget", steps, budget)), None)
-                    rows.append(_score_row(env, name, here, values, base))
-                    bases += [(budget, values)] if base is None else []
+                if here:
+                    base = next((found for found in bases if _comparable(found[0], here[0])), None)
+                    rows.append(_score_row(env, name, here, base, statistic))
+                    bases += [here] if base is None else []
     if not rows:
         return None
     heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("mean", "± 95 %, Student"),
@@ -126,13 +124,21 @@ def _with_bounds(estimate: aggregate.Estimate) -> str:
     return f"{estimate.value:.3f}{bounds}".replace("-", "−")
 
 
-def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], base: list[float] | None) -> list[Cell]:
+def _comparable(run: Run, other: Run) -> bool:
+    """Whether a difference between two methods is one of method, not of budget or sticky actions."""
+    return same("budget", run.budget, other.budget) and same("sticky", run.sticky, other.sticky)
+
+
+def _score_row(
+    env: str, name: str, runs: Sequence[Run], base: Sequence[Run] | None, statistic: Statistic
+) -> list[Cell]:
+    values = [run.scores[statistic].value for run in runs]
     mean = _mean_cell(values)
     lowest, highest = Cell(value=min(values)).shown, Cell(value=max(values)).shown
     if base is None:
         difference = Cell("base")
     else:
-        interval = difference_interval(values, base)
+        interval = difference_interval(values, [run.scores[statistic].value for run in base])
         difference = Cell(value=interval.mean, half_width=interval.half_width)
     budgets = {run.budget for run in runs}
     steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
