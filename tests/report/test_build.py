@@ -78,6 +78,21 @@ def test_what_is_missing_is_said(report):
     assert "empty &lt;b&gt;</code>: metrics.jsonl holds nothing; no curves" in missing
 
 
+def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
+    for seed, steps in ((0, 1000), (0, 2000), (1, 2000)):
+        write_run(tmp_path / f"{seed}-{steps}", "deepsea/ppo", seed=seed, steps=steps)
+    for name in ("cut", "cut-again"):  # seed 0 is finished elsewhere
+        write_run(tmp_path / "runs" / name, "deepsea/ppo", finished=False, steps=2000)
+    page = build_report([tmp_path], tmp_path / "out").read_text()
+    assert "<dd>2</dd><dt>unfinished</dt>" in page
+    missing = page.split('<section id="missing">')[1].split("</section>")[0]
+    assert missing.count("not finished (1,000 of 2,000 steps)") == 2
+    assert "Unfinished runs: 2" in missing
+    assert "Repeated runs: 2" in missing
+    assert "unfinished runs: 2, repeated runs: 2." in page
+    assert "PPO (2)</td>" in page.split('<section id="overview">')[1].split("</section>")[0]
+
+
 def test_tables_and_figures_are_written_in_every_form(report):
     tables = {path.name for path in (report.parent / "tables").iterdir()}
     names = {

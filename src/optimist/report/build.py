@@ -14,11 +14,12 @@ from optimist.report import atari_charts, score_charts, score_tables, training_c
 from optimist.report.charts import Chart
 from optimist.report.figures import require_matplotlib
 from optimist.report.identify import ATARI, CAGE2
+from optimist.report.missing import callout, missing_section, of_kind
 from optimist.report.page import Section, paragraph, render, tiles
 from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
-from optimist.report.runs import Run
+from optimist.report.runs import Run, count_seeds
 from optimist.report.scores import STATISTICS, Statistic, Unlike, short_steps
 from optimist.report.study import Study
 from optimist.report.tables import Cell, Head, Table
@@ -152,15 +153,11 @@ def _run_sections(study: Study, out: Path) -> list[Section]:
     pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.source == "run folder"]
     rest = len(study.runs) - len(pages)
     note = paragraph(f"{rest} runs come from results files, which hold no more than their row above.") if rest else ""
-    missing = "".join(
-        f"<li><code>{html.escape(problem.where)}</code>: {html.escape(problem.what)}</li>" for problem in study.problems
-    )
-    body = f'<ul class="missing">{missing}</ul>' if missing else paragraph("Nothing: everything found could be used.")
     return [
         Section(
             "runs-all", "Runs", f"<details><summary>Table of all runs</summary>{table}</details>{note}{''.join(pages)}"
         ),
-        Section("missing", "What is missing", body),
+        Section("missing", "What is missing", missing_section(study.problems)),
     ]
 
 
@@ -168,20 +165,14 @@ def _lead(study: Study) -> str:
     finished = [run for run in study.runs if run.finished]
     facts = [
         ("finished runs", str(len(finished))),
-        ("unfinished", str(len(study.runs) - len(finished))),
+        ("unfinished", str(len(of_kind(study.problems, "unfinished")))),
         ("methods", str(len({run.method for run in study.runs}))),
         ("environments", str(len({(run.identity.family, run.env) for run in study.runs}))),
         ("steps in all", short_steps(sum(run.steps for run in study.runs))),
         ("statistic", study.statistic),
     ]
     words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
-    if study.problems:
-        number = len(study.problems)
-        things, are = ("thing", "is") if number == 1 else ("things", "are")
-        words += (
-            f'<p class="callout">{number} {things} could not be used or {are} not finished: '
-            '<a href="#missing">what is missing</a>.</p>'
-        )
+    words += callout(study.problems)
     return words + tiles(facts)
 
 
@@ -190,13 +181,11 @@ def _overview(study: Study) -> str:
     groups: dict[tuple[str, str], list[str]] = {}
     for family in study.families():
         for env in study.envs(family):
-            methods: dict[str, list[bool]] = {}
-            for run in study.of(family):
-                if run.env == env:
-                    methods.setdefault(run.method, []).append(run.finished)
+            here = [run for run in study.of(family) if run.env == env]
+            methods = dict.fromkeys(run.method for run in here)
             words = [
-                f"{name} ({sum(done)}" + (f" and {len(done) - sum(done)} unfinished)" if not all(done) else ")")
-                for name, done in methods.items()
+                f"{name} ({count_seeds(run for run in here if run.method == name and run.finished)})"
+                for name in methods
             ]
             groups.setdefault((family, "; ".join(words)), []).append(env)
     rows = [
@@ -206,7 +195,9 @@ def _overview(study: Study) -> str:
     if not rows:
         return paragraph("No runs were given: published numbers only.")
     heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("methods", numeric=False)]
-    return Table("overview", "What was run.", heads, rows, "In brackets: finished seeds of each method.").html()
+    return Table(
+        "overview", "What was run.", heads, rows, "In brackets: seeds of each method with a finished run."
+    ).html()
 
 
 def _reading(study: Study) -> str:

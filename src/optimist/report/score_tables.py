@@ -13,7 +13,7 @@ from optimist.report.means import difference_interval, mean_interval
 from optimist.report.proportions import wilson_interval
 from optimist.report.published import TABLE_1, TABLE_2, PublishedColumn, published_column, table_games
 from optimist.report.reference import reference_scores
-from optimist.report.runs import Run
+from optimist.report.runs import Run, count_seeds
 from optimist.report.scores import STATISTICS as MEANINGS
 from optimist.report.scores import Statistic, readable, same, short_steps
 from optimist.report.study import Study
@@ -142,7 +142,7 @@ def _score_row(
         difference = Cell(value=interval.mean, half_width=interval.half_width)
     budgets = {run.budget for run in runs}
     steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
-    seeds = Cell(str(len(values)))
+    seeds = Cell(str(count_seeds(runs)))
     return [Cell(env), Cell(name), Cell(value=mean.value, half_width=mean.half_width), seeds,
             Cell(f"{lowest} to {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
 
