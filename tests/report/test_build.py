@@ -2,6 +2,7 @@
 
 import html
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -171,13 +172,17 @@ def test_published_tables_can_be_had_without_runs(tmp_path):
         build_report([tmp_path / "nothing"], tmp_path / "other")
 
 
-def test_the_footer_has_the_command_that_shows_the_same_numbers(tmp_path):
-    runs = write_run(tmp_path / "my runs", "deepsea/ppo")
-    page = build_report([runs], tmp_path / "out", statistic="final", unlike="mix", published=True).read_text()
-    command = html.unescape(page.split("<code>optimist report ")[1].split("</code>")[0])
-    assert command == f"'{runs}' --statistic final --unlike mix --published"
-    plain = build_report([runs], tmp_path / "plain").read_text()
-    assert f"optimist report {html.escape(repr(str(runs)))}</code>" in plain
+@pytest.mark.parametrize(
+    "more", [[], ["--title", "A <b> & 'c'", "--statistic", "final", "--unlike", "mix", "--published"]]
+)
+def test_the_footer_has_the_command_that_makes_the_page_again(tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "my runs", "deepsea/ppo")
+    command = ["report", "my runs", "-o", "my report", *more]
+    assert main(command) == 0
+    page = (tmp_path / "my report" / "report.html").read_text()
+    shown = html.unescape(page.rpartition("<code>")[2].partition("</code>")[0])
+    assert shlex.split(shown) == ["optimist", *command]
 
 
 def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):

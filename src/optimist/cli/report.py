@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimist.cli.arguments import Parser
+from optimist.report.page import TITLE
 
 EPILOG = """\
 Reads run folders and the benchmarks' runs.jsonl, wherever they are below DIR. Unfinished and damaged runs are named on
@@ -20,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("report"), metavar="OUT", help="folder (default: report)"
     )
-    parser.add_argument("--title", default="Runs and what they reached", metavar="TEXT", help="the page's title")
+    parser.add_argument("--title", default=TITLE, metavar="TEXT", help=f"the page's title (default: {TITLE})")
     parser.add_argument(
         "--statistic", choices=("last-100", "final", "final-greedy", "best-epoch"), default="last-100",
         help="which score of a run the tables show (default: last-100)",

@@ -15,7 +15,7 @@ from optimist.report.charts import Chart
 from optimist.report.figures import require_matplotlib
 from optimist.report.identify import ATARI, CAGE2
 from optimist.report.missing import callout, missing_section, of_kind
-from optimist.report.page import Section, paragraph, render, tiles
+from optimist.report.page import TITLE, Section, paragraph, render, tiles
 from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
@@ -37,7 +37,7 @@ def build_report(
     folders: Sequence[Path],
     out: Path,
     *,
-    title: str = "Runs and what they reached",
+    title: str = TITLE,
     statistic: Statistic = "last-100",
     unlike: Unlike = "separate",
     published: bool = False,
@@ -59,7 +59,8 @@ def build_report(
         sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
     sections += _run_sections(study, out)
     sections.append(Section("reading", "How to read this", _reading(study)))
-    page = render(title, _lead(study), sections, _footer(folders, statistic, unlike, published))
+    command = _command(folders, out, title, statistic, unlike, published=published)
+    page = render(title, _lead(study), sections, _footer(command))
     with disk_errors(out):
         write_text(out / PAGE, page)
     return out / PAGE
@@ -219,12 +220,19 @@ def _reading(study: Study) -> str:
     return "".join(paragraph(text) for text in words)
 
 
-def _footer(folders: Sequence[Path], statistic: Statistic, unlike: Unlike, published: bool) -> str:
-    """The version, the time, and the command that shows the same numbers."""
-    words = ["optimist", "report", *map(str, folders)]
+def _command(
+    folders: Sequence[Path], out: Path, title: str, statistic: Statistic, unlike: Unlike, *, published: bool
+) -> str:
+    """What a shell takes to make this page again, from the same folder."""
+    words = ["optimist", "report", *map(str, folders), "-o", str(out)]
+    words += ["--title", title] if title != TITLE else []
     words += ["--statistic", statistic] if statistic != "last-100" else []
     words += ["--unlike", unlike] if unlike != "separate" else []
     words += ["--published"] if published else []
-    command = html.escape(shlex.join(words))
+    return shlex.join(words)
+
+
+def _footer(command: str) -> str:
+    """The version, the time, and the command that makes the page again."""
     now = datetime.now(UTC)
-    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{command}</code></p>"
+    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{html.escape(command)}</code></p>"
