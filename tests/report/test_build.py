@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
         for preset in ("cage2/cardiff", "cage2/cardiff-opr"):
             write_run(root / f"{preset}-{seed}", preset, seed=seed, score=-5.0 - seed)
         for preset, score in (("atari/ppo", 5.0), ("atari/opr", 9.0)):
-            for game in ("Pong", "Breakout"):
+            for game in ("Pong", "Breakout", "Qbert"):
                 write_run(root / f"{preset}-{game}-{seed}", preset, seed=seed, score=score + seed, game=game)
     write_run(root / "long", "atari/opr", score=12.0, game="Pong", long=True)
     write_run(root / "half", "deepsea/ppo", seed=7, finished=False, steps=5000)
@@ -97,7 +97,8 @@ def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
 def test_tables_and_figures_are_written_in_every_form(report):
     tables = {path.name for path in (report.parent / "tables").iterdir()}
     names = {
-        "table-1-49-games-10M", "table-2-14-games-50M", "aggregates-10M", "aggregates-50M", "scores-atari-last-100",
+        "table-1-49-games-10M", "table-1-published-10M", "table-2-14-games-50M", "table-2-published-50M",
+        "aggregates-10M", "scores-atari-last-100",
         "scores-atari-final", "scores-atari-best-epoch", "scores-cage2-last-100", "scores-deepsea-last-100",
         "goals-deepsea", "runs",
     }  # fmt: skip
@@ -125,7 +126,9 @@ def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(repo
     assert "430.1" in breakout
     assert "119.9<sup>a</sup>" in breakout
     assert "111.7<sup>f</sup>" in breakout
-    assert len([row for row in rows if row.startswith("| ")]) == 49 + 2
+    assert [row.split(" | ")[0] for row in rows if row.startswith("| ")][2:] == ["| Breakout", "| Pong", "| Qbert"]
+    rest = (report.parent / "tables" / "table-1-published-10M.md").read_text().splitlines()
+    assert len([row for row in rest if row.startswith("| ")]) == 46 + 2
     (pong,) = [
         row
         for row in (report.parent / "tables" / "table-2-14-games-50M.md").read_text().splitlines()
@@ -158,6 +161,27 @@ def test_another_statistic_fills_the_same_table(folder):
     assert table.heads[1].fine == "10M steps, best-epoch, sticky 0"
 
 
+def test_a_game_alone_stands_first_and_what_others_published_is_folded_up(tmp_path):
+    write_run(tmp_path / "run", "atari/smoke", game="Pong", score=-20.0)
+    page = build_report([tmp_path / "run"], tmp_path / "out").read_text()
+    open_part, folded = page.split('<section id="atari">')[1].split("<details><summary>Table 1: published scores of 48")
+    assert "<td>−20.0" in open_part
+    assert "Alien" not in open_part
+    assert "Alien" in folded
+    assert "Not in aggregates, profiles and counts of highest scores: PPO+OPR, smoke (1 game)." in open_part
+    assert not list((tmp_path / "out").glob("*/aggregates*")) + list((tmp_path / "out").glob("*/profiles*"))
+    assert 'id="highest-10M"' in folded
+
+
+def test_a_method_of_few_games_does_not_keep_others_from_their_aggregates(folder, tmp_path):
+    write_run(tmp_path / "runs" / "a2c", "atari/a2c", game="Pong", score=-20.0)
+    page = build_report([folder / "atari", tmp_path / "runs"], tmp_path / "out").read_text()
+    assert "highest scores: A2C (1 game)." in page
+    rows = (tmp_path / "out" / "tables" / "aggregates-10M.md").read_text()
+    assert "A2C" not in rows
+    assert "on the 3 games" in rows
+
+
 def test_runs_without_the_statistic_are_named(folder):
     runs, problems = collect([folder / "cage2"])
     Study(runs, problems, "final-greedy").check()
@@ -167,7 +191,9 @@ def test_runs_without_the_statistic_are_named(folder):
 def test_published_tables_can_be_had_without_runs(tmp_path):
     (tmp_path / "nothing").mkdir()
     page = build_report([tmp_path / "nothing"], tmp_path / "out", published=True)
-    assert "Table 1: 49 games" in page.read_text()
+    shown = page.read_text()
+    assert "<details open><summary>Table 1: published scores of 49 games not run here, 10M steps." in shown
+    assert "Not in aggregates" not in shown
     with pytest.raises(RunFolderError, match="no run below"):
         build_report([tmp_path / "nothing"], tmp_path / "other")
 

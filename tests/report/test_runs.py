@@ -49,7 +49,7 @@ def test_damaged_lines_are_counted_and_a_line_being_written_is_not(tmp_path):
     with (folder / METRICS).open("a") as file:
         file.write('not json\n[1]\n{"step": null}\n{"step": 9, "loss')
     run, (problem,) = read_run(folder, "r")
-    assert "3 of 15 lines are damaged" in problem.what
+    assert "3 of 15 lines left out: damaged" in problem.what
     assert len(run.curves[RETURN].steps) == 12
 
 

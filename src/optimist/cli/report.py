@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
         "marked *, or no report",
     )  # fmt: skip
     parser.add_argument(
-        "--published", action="store_true", help="show the paper's Atari tables without Atari runs, too"
+        "--published", action="store_true", help="show the paper's Atari tables unfolded, and without Atari runs, too"
     )
     options = parser.parse_all(list(argv))
 

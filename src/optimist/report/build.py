@@ -10,17 +10,17 @@ from pathlib import Path
 
 import optimist
 from optimist.errors import RunFolderError
-from optimist.report import atari_charts, score_charts, score_tables, training_charts
+from optimist.report import score_charts, score_tables, training_charts
+from optimist.report.atari_section import atari_parts
 from optimist.report.charts import Chart
 from optimist.report.figures import require_matplotlib
 from optimist.report.identify import ATARI, CAGE2
 from optimist.report.missing import callout, missing_section, of_kind
 from optimist.report.page import TITLE, Section, paragraph, render, tiles
-from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
-from optimist.report.runs import Run, count_seeds
-from optimist.report.scores import STATISTICS, Statistic, Unlike, short_steps
+from optimist.report.runs import count_seeds
+from optimist.report.scores import STATISTICS, Statistic, Unlike, counted, short_steps
 from optimist.report.study import Study
 from optimist.report.tables import Cell, Head, Table
 from optimist.report.training_charts import slug
@@ -29,8 +29,6 @@ from optimist.tracking.atomic import disk_errors, write_text
 PAGE = "report.html"
 PARTS = {"figures": (".svg", ".png"), "tables": (".md", ".csv", ".tex")}
 Part = Table | Chart | str
-AGGREGATED = (0, 6, 7)
-"""Of the published columns of table 1, those beside our aggregates: CleanRL's PPO, and the paper's SIL and OPR."""
 
 
 def build_report(
@@ -42,7 +40,7 @@ def build_report(
     unlike: Unlike = "separate",
     published: bool = False,
 ) -> Path:
-    """Writes the report and returns the page's path; `published` shows the paper's tables without Atari runs, too."""
+    """Writes the report and returns the page's path; `published` unfolds the paper's tables, and shows them without Atari runs, too."""
     require_matplotlib()
     _check_out(out)
     runs, problems = collect(folders)
@@ -55,7 +53,7 @@ def build_report(
     sections = [Section("overview", "Overview", _overview(study))]
     families = [ATARI] if published and ATARI not in study.families() else []
     for family in [*families, *study.families()]:
-        parts = [*(_atari_parts(study) if family == ATARI else ()), *_family_parts(study, family)]
+        parts = [*(atari_parts(study, published=published) if family == ATARI else ()), *_family_parts(study, family)]
         sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
     sections += _run_sections(study, out)
     sections.append(Section("reading", "How to read this", _reading(study)))
@@ -116,44 +114,12 @@ def _family_parts(study: Study, family: str) -> Iterator[Part]:
     yield from (chart for chart in charts if chart is not None)
 
 
-def _atari_parts(study: Study) -> Iterator[Part]:
-    for long in (False, True):
-        ours = study.columns(ATARI, long=long)
-        yield score_tables.paper_table(study, long=long)
-        block = "opr_table_50M" if long else "opr_table_10M"
-        columns = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
-        means = {name: _game_means(study, runs) for name, runs in ours.items()}
-        budget = "50M" if long else "10M"
-        yield atari_charts.counts(
-            means, [column for column in columns if column.block == block], table_games(block),
-            name=f"highest-{budget}", title=f"Highest scores, {budget} steps",
-        )  # fmt: skip
-        beside = columns if long else [columns[at] for at in AGGREGATED]
-        keys = {name: study.keys(ATARI)[study.labels(ATARI)[id(runs[0])]] for name, runs in ours.items()}
-        found, games = atari_charts.normalized(ours, beside, keys, study.statistic)
-        if found:
-            yield score_tables.aggregate_table(found, games, f"aggregates-{budget}")
-            yield atari_charts.aggregates(found, games, f"aggregates-{budget}")
-            yield atari_charts.profiles(found, games, f"profiles-{budget}")
-            more = (
-                atari_charts.improvement(found, games, f"improvement-{budget}"),
-                atari_charts.efficiency(ours, keys, games, f"efficiency-{budget}"),
-            )
-            yield from (chart for chart in more if chart is not None)
-        elif ours:
-            yield paragraph("No game has a finished run of every method, so there are no aggregates.")
-
-
-def _game_means(study: Study, runs: Sequence[Run]) -> dict[str, float]:
-    by_game = atari_charts.by_game(runs, study.statistic)
-    return {game: sum(values) / len(values) for game, values in by_game.items()}
-
-
 def _run_sections(study: Study, out: Path) -> list[Section]:
     table = _written(runs_table(study.runs), out) if study.runs else ""
     pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.source == "run folder"]
     rest = len(study.runs) - len(pages)
-    note = paragraph(f"{rest} runs come from results files, which hold no more than their row above.") if rest else ""
+    row = "which hold no more than a row of the table"
+    note = paragraph(f"Without a page of their own: {counted(rest, 'run')} from results files, {row}.") if rest else ""
     return [
         Section(
             "runs-all", "Runs", f"<details><summary>Table of all runs</summary>{table}</details>{note}{''.join(pages)}"

@@ -15,7 +15,7 @@ from optimist.report import identify
 from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
 from optimist.report.repeats import without_repeats
 from optimist.report.runs import CONFIG, RETURN, SUMMARY, Curve, Problem, Run, make_curve, read_run, scores_of
-from optimist.report.scores import Score, Statistic
+from optimist.report.scores import Score, Statistic, counted
 from optimist.tracking.config_io import merge, to_dict
 
 ROWS = "runs.jsonl"
@@ -71,9 +71,11 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
             unknown += 1
         else:
             runs.append(run)
-    problems = [*failed, *([Problem(name, f"{bad} of {len(lines)} rows are damaged and left out")] if bad else [])]
+    problems = [*failed, *([Problem(name, f"{bad} of {counted(len(lines), 'row')} left out: damaged")] if bad else [])]
     if unknown:
-        problems.append(Problem(name, f"{unknown} of {len(lines)} rows have a form the report does not read; left out"))
+        problems.append(
+            Problem(name, f"{unknown} of {counted(len(lines), 'row')} left out: a form the report does not read")
+        )
     return runs, problems
 
 

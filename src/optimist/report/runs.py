@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.report.identify import Identity, identify
-from optimist.report.scores import Score, Statistic
+from optimist.report.scores import Score, Statistic, counted
 
 FLOAT = NDArray[np.float64]
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
@@ -159,7 +159,7 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
             if number is not None:
                 points.setdefault(metric, []).append((step if of is None else of, number))
     if bad:
-        problems.append(Problem(name, f"{METRICS}: {bad} of {len(lines)} lines are damaged and left out"))
+        problems.append(Problem(name, f"{METRICS}: {bad} of {counted(len(lines), 'line')} left out: damaged"))
     return {metric: make_curve(found) for metric, found in points.items()}
 
 

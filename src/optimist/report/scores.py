@@ -98,6 +98,11 @@ def readable(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def short_steps(steps: int) -> str:
     """10M, 59.4k: a budget as a column's head has room for."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
