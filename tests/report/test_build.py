@@ -80,8 +80,8 @@ def test_what_is_missing_is_said(report):
 
 
 def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
-    for seed, steps in ((0, 1000), (0, 2000), (1, 2000)):
-        write_run(tmp_path / f"{seed}-{steps}", "deepsea/ppo", seed=seed, steps=steps)
+    for seed, steps in ((0, 2000), (0, 1000), (1, 2000)):
+        write_run(tmp_path / f"{seed}-{3000 - steps}", "deepsea/ppo", seed=seed, steps=steps)
     for name in ("cut", "cut-again"):  # seed 0 is finished elsewhere
         write_run(tmp_path / "runs" / name, "deepsea/ppo", finished=False, steps=2000)
     page = build_report([tmp_path], tmp_path / "out").read_text()
@@ -91,6 +91,7 @@ def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
     assert "Unfinished runs: 2" in missing
     assert "Repeated runs: 2" in missing
     assert "unfinished runs: 2, repeated runs: 2." in page
+    assert page.index("PPO (1k steps)") < page.index("PPO (2k steps)")  # however they were found
     assert "PPO (2)</td>" in page.split('<section id="overview">')[1].split("</section>")[0]
 
 

@@ -40,7 +40,7 @@ def build_report(
     unlike: Unlike = "separate",
     published: bool = False,
 ) -> Path:
-    """Writes the report and returns the page's path; `published` unfolds the paper's tables, and shows them without Atari runs, too."""
+    """Writes the report, returns the page's path; `published` unfolds the paper's tables, even without Atari runs."""
     require_matplotlib()
     _check_out(out)
     runs, problems = collect(folders)

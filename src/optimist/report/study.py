@@ -124,9 +124,9 @@ def aligned(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray]:
     return steps, np.stack([np.interp(steps, curve.steps, curve.values) for curve in curves])
 
 
-def _order(run: Run) -> tuple[int, int, str]:
-    """Where a run's method stands among others: settings as they come first."""
-    return len(run.identity.changes), _rank(run.identity.base), run.method
+def _order(run: Run) -> tuple[int, int, str, int]:
+    """Where a run's column stands among others: settings as they come first, then short runs before long ones."""
+    return len(run.identity.changes), _rank(run.identity.base), run.method, run.budget
 
 
 def _rank(base: str) -> int:
