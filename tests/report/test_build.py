@@ -2,6 +2,7 @@
 
 import html
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from optimist.report.atari_charts import Normalized
 from optimist.report.build import build_report
 from optimist.report.charts import Key
 from optimist.report.rows import collect
-from optimist.report.score_tables import aggregate_table, paper_table
+from optimist.report.score_tables import aggregate_table, paper_table, scores_table
 from optimist.report.study import Study
 from tests.report.made_up import write_run
 
@@ -40,7 +41,7 @@ def folder(tmp_path_factory):
         for preset in ("cage2/cardiff", "cage2/cardiff-opr"):
             write_run(root / f"{preset}-{seed}", preset, seed=seed, score=-5.0 - seed)
         for preset, score in (("atari/ppo", 5.0), ("atari/opr", 9.0)):
-            for game in ("Pong", "Breakout"):
+            for game in ("Pong", "Breakout", "Qbert"):
                 write_run(root / f"{preset}-{game}-{seed}", preset, seed=seed, score=score + seed, game=game)
     write_run(root / "long", "atari/opr", score=12.0, game="Pong", long=True)
     write_run(root / "half", "deepsea/ppo", seed=7, finished=False, steps=5000)
@@ -78,10 +79,27 @@ def test_what_is_missing_is_said(report):
     assert "empty &lt;b&gt;</code>: metrics.jsonl holds nothing; no curves" in missing
 
 
+def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
+    for seed, steps in ((0, 2000), (0, 1000), (1, 2000)):
+        write_run(tmp_path / f"{seed}-{3000 - steps}", "deepsea/ppo", seed=seed, steps=steps)
+    for name in ("cut", "cut-again"):  # seed 0 is finished elsewhere
+        write_run(tmp_path / "runs" / name, "deepsea/ppo", finished=False, steps=2000)
+    page = build_report([tmp_path], tmp_path / "out").read_text()
+    assert "<dd>2</dd><dt>unfinished</dt>" in page
+    missing = page.split('<section id="missing">')[1].split("</section>")[0]
+    assert missing.count("not finished (1,000 of 2,000 steps)") == 2
+    assert "Unfinished runs: 2" in missing
+    assert "Repeated runs: 2" in missing
+    assert "unfinished runs: 2, repeated runs: 2." in page
+    assert page.index("PPO (1k steps)") < page.index("PPO (2k steps)")  # however they were found
+    assert "PPO (2)</td>" in page.split('<section id="overview">')[1].split("</section>")[0]
+
+
 def test_tables_and_figures_are_written_in_every_form(report):
     tables = {path.name for path in (report.parent / "tables").iterdir()}
     names = {
-        "table-1-49-games-10M", "table-2-14-games-50M", "aggregates-10M", "aggregates-50M", "scores-atari-last-100",
+        "table-1-49-games-10M", "table-1-published-10M", "table-2-14-games-50M", "table-2-published-50M",
+        "aggregates-10M", "scores-atari-last-100",
         "scores-atari-final", "scores-atari-best-epoch", "scores-cage2-last-100", "scores-deepsea-last-100",
         "goals-deepsea", "runs",
     }  # fmt: skip
@@ -109,7 +127,9 @@ def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(repo
     assert "430.1" in breakout
     assert "119.9<sup>a</sup>" in breakout
     assert "111.7<sup>f</sup>" in breakout
-    assert len([row for row in rows if row.startswith("| ")]) == 49 + 2
+    assert [row.split(" | ")[0] for row in rows if row.startswith("| ")][2:] == ["| Breakout", "| Pong", "| Qbert"]
+    rest = (report.parent / "tables" / "table-1-published-10M.md").read_text().splitlines()
+    assert len([row for row in rest if row.startswith("| ")]) == 46 + 2
     (pong,) = [
         row
         for row in (report.parent / "tables" / "table-2-14-games-50M.md").read_text().splitlines()
@@ -142,6 +162,27 @@ def test_another_statistic_fills_the_same_table(folder):
     assert table.heads[1].fine == "10M steps, best-epoch, sticky 0"
 
 
+def test_a_game_alone_stands_first_and_what_others_published_is_folded_up(tmp_path):
+    write_run(tmp_path / "run", "atari/smoke", game="Pong", score=-20.0)
+    page = build_report([tmp_path / "run"], tmp_path / "out").read_text()
+    open_part, folded = page.split('<section id="atari">')[1].split("<details><summary>Table 1: published scores of 48")
+    assert "<td>−20.0" in open_part
+    assert "Alien" not in open_part
+    assert "Alien" in folded
+    assert "Not in aggregates, profiles and counts of highest scores: PPO+OPR, smoke (1 game)." in open_part
+    assert not list((tmp_path / "out").glob("*/aggregates*")) + list((tmp_path / "out").glob("*/profiles*"))
+    assert 'id="highest-10M"' in folded
+
+
+def test_a_method_of_few_games_does_not_keep_others_from_their_aggregates(folder, tmp_path):
+    write_run(tmp_path / "runs" / "a2c", "atari/a2c", game="Pong", score=-20.0)
+    page = build_report([folder / "atari", tmp_path / "runs"], tmp_path / "out").read_text()
+    assert "highest scores: A2C (1 game)." in page
+    rows = (tmp_path / "out" / "tables" / "aggregates-10M.md").read_text()
+    assert "A2C" not in rows
+    assert "on the 3 games" in rows
+
+
 def test_runs_without_the_statistic_are_named(folder):
     runs, problems = collect([folder / "cage2"])
     Study(runs, problems, "final-greedy").check()
@@ -151,18 +192,24 @@ def test_runs_without_the_statistic_are_named(folder):
 def test_published_tables_can_be_had_without_runs(tmp_path):
     (tmp_path / "nothing").mkdir()
     page = build_report([tmp_path / "nothing"], tmp_path / "out", published=True)
-    assert "Table 1: 49 games" in page.read_text()
+    shown = page.read_text()
+    assert "<details open><summary>Table 1: published scores of 49 games not run here, 10M steps." in shown
+    assert "Not in aggregates" not in shown
     with pytest.raises(RunFolderError, match="no run below"):
         build_report([tmp_path / "nothing"], tmp_path / "other")
 
 
-def test_the_footer_has_the_command_that_shows_the_same_numbers(tmp_path):
-    runs = write_run(tmp_path / "my runs", "deepsea/ppo")
-    page = build_report([runs], tmp_path / "out", statistic="final", unlike="mix", published=True).read_text()
-    command = html.unescape(page.split("<code>optimist report ")[1].split("</code>")[0])
-    assert command == f"'{runs}' --statistic final --unlike mix --published"
-    plain = build_report([runs], tmp_path / "plain").read_text()
-    assert f"optimist report {html.escape(repr(str(runs)))}</code>" in plain
+@pytest.mark.parametrize(
+    "more", [[], ["--title", "A <b> & 'c'", "--statistic", "final", "--unlike", "mix", "--published"]]
+)
+def test_the_footer_has_the_command_that_makes_the_page_again(tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "my runs", "deepsea/ppo")
+    command = ["report", "my runs", "-o", "my report", *more]
+    assert main(command) == 0
+    page = (tmp_path / "my report" / "report.html").read_text()
+    shown = html.unescape(page.rpartition("<code>")[2].partition("</code>")[0])
+    assert shlex.split(shown) == ["optimist", *command]
 
 
 def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):
@@ -171,18 +218,29 @@ def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):
         build_report([folder / "cage2"], tmp_path)
 
 
-def test_the_command_refuses_unlike_budgets_in_one_line_and_separates_them_if_asked(folder, tmp_path, capsys):
+def test_the_command_separates_unlike_budgets_and_mixes_or_refuses_them_if_asked(folder, tmp_path, capsys):
     write_run(tmp_path / "short", "cage2/cardiff", seed=5, steps=60_000)
     command = ["report", str(folder / "cage2"), str(tmp_path / "short"), "-o", str(tmp_path / "out")]
-    assert main(command) == 2
+    assert main([*command, "--unlike", "refuse"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "the column Cardiff, B_line, final rules, 30 steps, would mix budgets in steps" in error
     assert not (tmp_path / "out").exists()
-    assert main([*command, "--unlike", "separate"]) == 0
+    assert main(command) == 0
     assert "Cardiff (60k steps)" in (tmp_path / "out" / "report.html").read_text()
     assert main([*command, "--unlike", "mix"]) == 0  # over the report that is there
     assert "Cardiff *" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_difference_is_from_a_base_of_the_same_budget_and_sticky_actions(tmp_path):
+    for sticky, preset, score in ((0.0, "ppo", 1.0), (0.25, "ppo", 2.0), (0.25, "opr", 5.0)):
+        write_run(tmp_path / f"{preset}-{sticky}", f"atari/{preset}", score=score, game="Pong", sticky=sticky)
+    table = scores_table(Study(*collect([tmp_path]), "last-100"), "Atari", "last-100")
+    assert [(row[1].shown, row[5].shown) for row in table.rows] == [
+        ("PPO (sticky 0)", "base"),
+        ("PPO (sticky 0.25)", "base"),
+        ("PPO+OPR", "3.00"),
+    ]
 
 
 @pytest.mark.parametrize(

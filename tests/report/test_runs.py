@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optimist.errors import RunFolderError
 from optimist.report import run_pages
 from optimist.report.rows import collect, read_rows
-from optimist.report.runs import CONFIG, METRICS, MOST_POINTS, RETURN, SUMMARY, make_curve, read_run
+from optimist.report.runs import CONFIG, METRICS, MOST_POINTS, RETURN, SUMMARY, Problem, make_curve, read_run
 from optimist.tracking.metrics import undocumented
 from tests.report.made_up import write_run
 
@@ -49,7 +49,7 @@ def test_damaged_lines_are_counted_and_a_line_being_written_is_not(tmp_path):
     with (folder / METRICS).open("a") as file:
         file.write('not json\n[1]\n{"step": null}\n{"step": 9, "loss')
     run, (problem,) = read_run(folder, "r")
-    assert "3 of 15 lines are damaged" in problem.what
+    assert "3 of 15 lines left out: damaged" in problem.what
     assert len(run.curves[RETURN].steps) == 12
 
 
@@ -109,26 +109,14 @@ def test_runs_are_found_at_any_depth_once(tmp_path):
     write_run(tmp_path / "z-unfinished", "deepsea/ppo", seed=0, finished=False)
     runs, problems = collect([tmp_path, tmp_path / "a"])
     assert sorted((run.seed, run.finished) for run in runs) == [(0, True), (1, True)]
-    assert [p.what for p in problems if "same method" in p.what]
+    name = tmp_path.name
+    assert {(p.kind, p.where) for p in problems} == {
+        ("repeated", f"{name}/again"),
+        ("repeated", f"{name}/z-unfinished"),
+        ("unfinished", f"{name}/z-unfinished"),
+    }
     with pytest.raises(RunFolderError, match="no folder"):
         collect([tmp_path / "nowhere"])
-
-
-def test_of_two_with_the_same_seed_the_one_that_was_not_changed_on_the_way_is_taken(tmp_path):
-    altered = write_run(tmp_path / "a", "deepsea/ppo")
-    summary = json.loads((altered / "summary.json").read_text())
-    (altered / "summary.json").write_text(json.dumps(summary | {"changes": ["at step 512: device cuda → cpu"]}))
-    write_run(tmp_path / "b", "deepsea/ppo")
-    runs, problems = collect([tmp_path])
-    assert [Path(run.name).name for run in runs] == ["b"]
-    assert any("device cuda → cpu" in problem.what for problem in problems)
-
-
-def test_of_two_unfinished_with_the_same_seed_the_one_that_got_further_is_taken(tmp_path):
-    write_run(tmp_path / "a", "deepsea/ppo", finished=False, points=3)  # a third of the way
-    write_run(tmp_path / "b", "deepsea/ppo", finished=False, points=4)  # half of it
-    runs, _ = collect([tmp_path])
-    assert [Path(run.name).name for run in runs] == ["b"]
 
 
 def test_the_same_seed_with_another_budget_is_another_run(tmp_path):
@@ -181,7 +169,7 @@ def test_a_run_that_lost_its_config_is_named(tmp_path):
     (write_run(tmp_path / "lost", "deepsea/opr", seed=1) / "config.toml").unlink()
     (run,), problems = collect([tmp_path])
     assert run.seed == 0
-    assert problems == [(f"{tmp_path.name}/lost", "a summary.json without a config.toml; left out")]
+    assert problems == [Problem(f"{tmp_path.name}/lost", "a summary.json without a config.toml; left out")]
 
 
 def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):
@@ -195,6 +183,6 @@ def test_rows_of_a_sweep_are_read_where_the_run_folder_is_not(tmp_path):
     (run,), problems = read_rows(tmp_path / "runs.jsonl", "sweep")
     assert (run.env, run.method, run.scores["last-100"].value) == ("DeepSea-9", "PPO+OPR · bc_coef=1.0", 0.5)
     fallen, *others = problems
-    assert fallen == ("sweep: x/seed-0", "failed (it fell); in no table")
+    assert fallen == Problem("sweep: x/seed-0", "failed (it fell)", "unfinished")
     assert [problem.what.split(" rows")[0] for problem in others] == ["1 of 5", "1 of 5"]
     assert folder.exists()

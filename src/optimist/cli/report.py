@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimist.cli.arguments import Parser
+from optimist.report.page import TITLE
 
 EPILOG = """\
 Reads run folders and the benchmarks' runs.jsonl, wherever they are below DIR. Unfinished and damaged runs are named on
@@ -20,18 +21,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("report"), metavar="OUT", help="folder (default: report)"
     )
-    parser.add_argument("--title", default="Runs and what they reached", metavar="TEXT", help="the page's title")
+    parser.add_argument("--title", default=TITLE, metavar="TEXT", help=f"the page's title (default: {TITLE})")
     parser.add_argument(
         "--statistic", choices=("last-100", "final", "final-greedy", "best-epoch"), default="last-100",
         help="which score of a run the tables show (default: last-100)",
     )  # fmt: skip
     parser.add_argument(
-        "--unlike", choices=("refuse", "separate", "mix"), default="refuse",
-        help="a column whose runs differ in budget or sticky actions: refuse (default), a column for each, or one "
-        "column marked *",
+        "--unlike", choices=("separate", "mix", "refuse"), default="separate",
+        help="runs of a method that differ in budget or sticky actions: a column for each kind (default), one column "
+        "marked *, or no report",
     )  # fmt: skip
     parser.add_argument(
-        "--published", action="store_true", help="show the paper's Atari tables without Atari runs, too"
+        "--published", action="store_true", help="show the paper's Atari tables unfolded, and without Atari runs, too"
     )
     options = parser.parse_all(list(argv))
 

@@ -14,7 +14,7 @@ from optimist.report.charts import INK, MUTED, PALETTE, Chart, Key, Panel, step_
 from optimist.report.published import PublishedColumn, highest_counts
 from optimist.report.runs import RETURN, Run
 from optimist.report.score_charts import row_label, rows_from_top
-from optimist.report.scores import Statistic
+from optimist.report.scores import Statistic, counted
 from optimist.report.study import aligned
 
 FLOAT = NDArray[np.float64]
@@ -65,7 +65,7 @@ def aggregates(columns: Sequence[Normalized], games: Sequence[str], name: str) -
     panels = [Panel(title, _draw_aggregate(columns, statistic), height) for title, statistic in STATISTICS.items()]
     runs = "; ".join(f"{column.name} {column.scores.shape[0]}" for column in columns if column.ours)
     caption = (
-        f"Human-normalised scores on {len(games)} game{'s' * (len(games) != 1)}; runs a game: {runs}. Bars: 95 % "
+        f"Human-normalised scores on {counted(len(games), 'game')}; runs a game: {runs}. Bars: 95 % "
         f"intervals, stratified bootstrap ({REPS:,} resamples); {TOO_FEW}. Hollow: published, one number a game."
     )
     return Chart(name, "Aggregate scores with intervals", panels, caption, (), (4.3, height), 2)
@@ -100,7 +100,7 @@ def profiles(columns: Sequence[Normalized], games: Sequence[str], name: str) -> 
 
     keys = [c.key if c.ours else Key(c.name, MUTED, _published_dash(columns, c)) for c in columns]
     caption = (
-        f"Performance profiles on {len(games)} game{'s' * (len(games) != 1)}: higher is better everywhere. Bands: 95 % "
+        f"Performance profiles on {counted(len(games), 'game')}: higher is better everywhere. Bands: 95 % "
         f"intervals of the stratified bootstrap, pointwise; {TOO_FEW}. Thin: published, one number a game."
     )
     return Chart(name, "Performance profiles", [Panel("", draw)], caption, keys, (4.6, 3.0), 1)
@@ -124,7 +124,7 @@ def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) 
         rows_from_top(axis, len(pairs))
 
     caption = (
-        f"Averaged over {len(games)} game{'s' * (len(games) != 1)}, ties count half. Right of ½ the first is better; "
+        f"Averaged over {counted(len(games), 'game')}, ties count half. Right of ½ the first is better; "
         f"bars: 95 % intervals of the bootstrap ({REPS:,} resamples) of both sides; {TOO_FEW}."
     )
     height = 0.7 + 0.4 * len(pairs)
@@ -162,7 +162,7 @@ def efficiency(
         axis.set_ylabel("IQM of human-normalised return")
 
     caption = (
-        f"IQM over all runs of {len(games)} game{'s' * (len(games) != 1)}, mean of the last 100 training games at each "
+        f"IQM over all runs of {counted(len(games), 'game')}, mean of the last 100 training games at each "
         f"moment. Bands: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
     )
     return Chart(name, "Sample efficiency", [Panel("", draw)], caption, [keys[label] for label in found], (4.6, 2.9), 1)
@@ -178,7 +178,7 @@ def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[Publishe
     if ours and shared:
         named = {f"ours: {label}": dict(column) for label, column in ours.items()}  # the paper has a PPO, too
         together = highest_counts([*printed, *named.items()], shared)
-        title_2 = f"With our runs, {len(shared)} game{'s' * (len(shared) != 1)}"
+        title_2 = f"With our runs, {counted(len(shared), 'game')}"
         panels.append(Panel(title_2, _draw_bars(together, named), 0.6 + 0.27 * len(together)))
     caption = (
         "A tie counts for each of those that share it. As printed: the OPR paper's own columns, with the doubts listed "

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import optimist
 from optimist.errors import RunFolderError
-from optimist.report import atari_charts, score_charts, score_tables, training_charts
+from optimist.report import score_charts, score_tables, training_charts
+from optimist.report.atari_section import atari_parts
 from optimist.report.charts import Chart
 from optimist.report.figures import require_matplotlib
 from optimist.report.identify import ATARI, CAGE2
-from optimist.report.page import Section, paragraph, render, tiles
-from optimist.report.published import TABLE_1, TABLE_2, published_column, table_games
+from optimist.report.missing import callout, missing_section, of_kind
+from optimist.report.page import TITLE, Section, paragraph, render, tiles
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
-from optimist.report.runs import Run
-from optimist.report.scores import STATISTICS, Statistic, Unlike, short_steps
+from optimist.report.runs import count_seeds
+from optimist.report.scores import STATISTICS, Statistic, Unlike, counted, short_steps
 from optimist.report.study import Study
 from optimist.report.tables import Cell, Head, Table
 from optimist.report.training_charts import slug
@@ -28,20 +29,18 @@ from optimist.tracking.atomic import disk_errors, write_text
 PAGE = "report.html"
 PARTS = {"figures": (".svg", ".png"), "tables": (".md", ".csv", ".tex")}
 Part = Table | Chart | str
-AGGREGATED = (0, 6, 7)
-"""Of the published columns of table 1, those beside our aggregates: CleanRL's PPO, and the paper's SIL and OPR."""
 
 
 def build_report(
     folders: Sequence[Path],
     out: Path,
     *,
-    title: str = "Runs and what they reached",
+    title: str = TITLE,
     statistic: Statistic = "last-100",
-    unlike: Unlike = "refuse",
+    unlike: Unlike = "separate",
     published: bool = False,
 ) -> Path:
-    """Writes the report and returns the page's path; `published` shows the paper's tables without Atari runs, too."""
+    """Writes the report, returns the page's path; `published` unfolds the paper's tables, even without Atari runs."""
     require_matplotlib()
     _check_out(out)
     runs, problems = collect(folders)
@@ -54,11 +53,12 @@ def build_report(
     sections = [Section("overview", "Overview", _overview(study))]
     families = [ATARI] if published and ATARI not in study.families() else []
     for family in [*families, *study.families()]:
-        parts = [*(_atari_parts(study) if family == ATARI else ()), *_family_parts(study, family)]
+        parts = [*(atari_parts(study, published=published) if family == ATARI else ()), *_family_parts(study, family)]
         sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
     sections += _run_sections(study, out)
     sections.append(Section("reading", "How to read this", _reading(study)))
-    page = render(title, _lead(study), sections, _footer(folders, statistic, unlike, published))
+    command = _command(folders, out, title, statistic, unlike, published=published)
+    page = render(title, _lead(study), sections, _footer(command))
     with disk_errors(out):
         write_text(out / PAGE, page)
     return out / PAGE
@@ -114,53 +114,17 @@ def _family_parts(study: Study, family: str) -> Iterator[Part]:
     yield from (chart for chart in charts if chart is not None)
 
 
-def _atari_parts(study: Study) -> Iterator[Part]:
-    for long in (False, True):
-        ours = study.columns(ATARI, long=long)
-        yield score_tables.paper_table(study, long=long)
-        block = "opr_table_50M" if long else "opr_table_10M"
-        columns = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
-        means = {name: _game_means(study, runs) for name, runs in ours.items()}
-        budget = "50M" if long else "10M"
-        yield atari_charts.counts(
-            means, [column for column in columns if column.block == block], table_games(block),
-            name=f"highest-{budget}", title=f"Highest scores, {budget} steps",
-        )  # fmt: skip
-        beside = columns if long else [columns[at] for at in AGGREGATED]
-        keys = {name: study.keys(ATARI)[study.labels(ATARI)[id(runs[0])]] for name, runs in ours.items()}
-        found, games = atari_charts.normalized(ours, beside, keys, study.statistic)
-        if found:
-            yield score_tables.aggregate_table(found, games, f"aggregates-{budget}")
-            yield atari_charts.aggregates(found, games, f"aggregates-{budget}")
-            yield atari_charts.profiles(found, games, f"profiles-{budget}")
-            more = (
-                atari_charts.improvement(found, games, f"improvement-{budget}"),
-                atari_charts.efficiency(ours, keys, games, f"efficiency-{budget}"),
-            )
-            yield from (chart for chart in more if chart is not None)
-        elif ours:
-            yield paragraph("No game has a finished run of every method, so there are no aggregates.")
-
-
-def _game_means(study: Study, runs: Sequence[Run]) -> dict[str, float]:
-    by_game = atari_charts.by_game(runs, study.statistic)
-    return {game: sum(values) / len(values) for game, values in by_game.items()}
-
-
 def _run_sections(study: Study, out: Path) -> list[Section]:
     table = _written(runs_table(study.runs), out) if study.runs else ""
     pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.source == "run folder"]
     rest = len(study.runs) - len(pages)
-    note = paragraph(f"{rest} runs come from results files, which hold no more than their row above.") if rest else ""
-    missing = "".join(
-        f"<li><code>{html.escape(problem.where)}</code>: {html.escape(problem.what)}</li>" for problem in study.problems
-    )
-    body = f'<ul class="missing">{missing}</ul>' if missing else paragraph("Nothing: everything found could be used.")
+    row = "which hold no more than a row of the table"
+    note = paragraph(f"Without a page of their own: {counted(rest, 'run')} from results files, {row}.") if rest else ""
     return [
         Section(
             "runs-all", "Runs", f"<details><summary>Table of all runs</summary>{table}</details>{note}{''.join(pages)}"
         ),
-        Section("missing", "What is missing", body),
+        Section("missing", "What is missing", missing_section(study.problems)),
     ]
 
 
@@ -168,20 +132,14 @@ def _lead(study: Study) -> str:
     finished = [run for run in study.runs if run.finished]
     facts = [
         ("finished runs", str(len(finished))),
-        ("unfinished", str(len(study.runs) - len(finished))),
+        ("unfinished", str(len(of_kind(study.problems, "unfinished")))),
         ("methods", str(len({run.method for run in study.runs}))),
         ("environments", str(len({(run.identity.family, run.env) for run in study.runs}))),
         ("steps in all", short_steps(sum(run.steps for run in study.runs))),
         ("statistic", study.statistic),
     ]
     words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
-    if study.problems:
-        number = len(study.problems)
-        things, are = ("thing", "is") if number == 1 else ("things", "are")
-        words += (
-            f'<p class="callout">{number} {things} could not be used or {are} not finished: '
-            '<a href="#missing">what is missing</a>.</p>'
-        )
+    words += callout(study.problems)
     return words + tiles(facts)
 
 
@@ -190,13 +148,11 @@ def _overview(study: Study) -> str:
     groups: dict[tuple[str, str], list[str]] = {}
     for family in study.families():
         for env in study.envs(family):
-            methods: dict[str, list[bool]] = {}
-            for run in study.of(family):
-                if run.env == env:
-                    methods.setdefault(run.method, []).append(run.finished)
+            here = [run for run in study.of(family) if run.env == env]
+            methods = dict.fromkeys(run.method for run in here)
             words = [
-                f"{name} ({sum(done)}" + (f" and {len(done) - sum(done)} unfinished)" if not all(done) else ")")
-                for name, done in methods.items()
+                f"{name} ({count_seeds(run for run in here if run.method == name and run.finished)})"
+                for name in methods
             ]
             groups.setdefault((family, "; ".join(words)), []).append(env)
     rows = [
@@ -206,7 +162,9 @@ def _overview(study: Study) -> str:
     if not rows:
         return paragraph("No runs were given: published numbers only.")
     heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("methods", numeric=False)]
-    return Table("overview", "What was run.", heads, rows, "In brackets: finished seeds of each method.").html()
+    return Table(
+        "overview", "What was run.", heads, rows, "In brackets: seeds of each method with a finished run."
+    ).html()
 
 
 def _reading(study: Study) -> str:
@@ -216,7 +174,7 @@ def _reading(study: Study) -> str:
         "of many evaluations. The last is a maximum: it grows with the number of evaluations and with their noise, and "
         "no policy need be that good. It is here to be compared with sources that report it, and with nothing else.",
         "A column holds scores of one statistic, one sticky-action probability and one budget. "
-        + (mixed if study.unlike == "mix" else "Others are refused or stand in columns of their own."),
+        + (mixed if study.unlike == "mix" else "Others stand in columns of their own, named by what differs."),
         "Small samples: an interval over two or three seeds is wide because little is known. Intervals that overlap do "
         "not show that two methods are equal, and a missing interval means a single run.",
         "Aggregates: IQM is the mean of the middle half of all runs of all games; the median looks at one game only, "
@@ -228,12 +186,19 @@ def _reading(study: Study) -> str:
     return "".join(paragraph(text) for text in words)
 
 
-def _footer(folders: Sequence[Path], statistic: Statistic, unlike: Unlike, published: bool) -> str:
-    """The version, the time, and the command that shows the same numbers."""
-    words = ["optimist", "report", *map(str, folders)]
+def _command(
+    folders: Sequence[Path], out: Path, title: str, statistic: Statistic, unlike: Unlike, *, published: bool
+) -> str:
+    """What a shell takes to make this page again, from the same folder."""
+    words = ["optimist", "report", *map(str, folders), "-o", str(out)]
+    words += ["--title", title] if title != TITLE else []
     words += ["--statistic", statistic] if statistic != "last-100" else []
-    words += ["--unlike", unlike] if unlike != "refuse" else []
+    words += ["--unlike", unlike] if unlike != "separate" else []
     words += ["--published"] if published else []
-    command = html.escape(shlex.join(words))
+    return shlex.join(words)
+
+
+def _footer(command: str) -> str:
+    """The version, the time, and the command that makes the page again."""
     now = datetime.now(UTC)
-    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{command}</code></p>"
+    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{html.escape(command)}</code></p>"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optimist.report.figures import require_matplotlib
-from optimist.report.scores import short_number
+from optimist.report.scores import counted, short_number
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9e")
 """Okabe and Ito's colours without yellow and black, which a white or a dark page swallows, and a violet."""
@@ -115,7 +115,7 @@ class Chart:
         shown, hidden = "".join(pictures[:OPEN_PANELS]), pictures[OPEN_PANELS:]
         grid = f'<div class="panels" style="--columns:{self.columns}">'
         more = f"{grid}{''.join(hidden)}</div>"
-        more = f"<details><summary>{len(hidden)} more panels</summary>{more}</details>" if hidden else ""
+        more = f"<details><summary>{counted(len(hidden), 'more panel')}</summary>{more}</details>" if hidden else ""
         return (
             f'<figure class="chart" id="{self.name}"><h4>{html.escape(self.title)}</h4>{legend_html(self.keys)}'
             f"{grid}{shown}</div>{more}"

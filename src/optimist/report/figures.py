@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.errors import missing_extra
+from optimist.report.scores import counted
 from optimist.tracking.metrics_log import read_metrics
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -52,7 +53,9 @@ def draw_curves(
     for color, (name, runs) in zip(COLORS, curves.items(), strict=False):
         steps, values = _aligned(runs)
         for panel in (axes, *others):
-            panel.plot(steps / 1e6, values.mean(0), color=color, label=f"{name} ({len(runs)} seeds)", linewidth=1.6)
+            panel.plot(
+                steps / 1e6, values.mean(0), color=color, label=f"{name} ({counted(len(runs), 'seed')})", linewidth=1.6
+            )
             panel.fill_between(steps / 1e6, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
     for panel in (axes, *others):
         panel.set(xlabel="environment steps (millions)")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple
 
+TITLE = "Runs and what they reached"
+"""Of a page that is given no other."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Tells the browser to fetch nothing, from nowhere."""
 

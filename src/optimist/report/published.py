@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from optimist.report.reference import mean_and_spread, reference_scores
-from optimist.report.scores import Score, Statistic, readable, short_steps
+from optimist.report.scores import Score, Statistic, counted, readable, short_steps
 
 M = 1_000_000
 PAPER = "OPR paper"
@@ -65,7 +65,7 @@ class PublishedColumn(NamedTuple):
     def fine_print(self) -> str:
         """Budget, runs, statistic, sticky actions, in a few words."""
         terms = self.terms
-        runs = "runs not stated" if terms.runs is None else f"{terms.runs} run{'s' * (terms.runs != 1)}"
+        runs = "runs not stated" if terms.runs is None else counted(terms.runs, "run")
         statistic = "statistic not stated" if terms.statistic == "not stated" else terms.statistic
         budget = f"“{short_steps(terms.budget)}”" if terms.name == PAPER else short_steps(terms.budget)
         return f"{budget} steps, {runs}, {statistic}, sticky {readable(terms.sticky)}"

@@ -13,8 +13,9 @@ from optimist.errors import OptimistError, RunFolderError
 from optimist.presets import get_preset
 from optimist.report import identify
 from optimist.report.identify import Identity, name_cage2, name_env, name_method, split_changes
+from optimist.report.repeats import without_repeats
 from optimist.report.runs import CONFIG, RETURN, SUMMARY, Curve, Problem, Run, make_curve, read_run, scores_of
-from optimist.report.scores import Score, Statistic, same
+from optimist.report.scores import Score, Statistic, counted
 from optimist.tracking.config_io import merge, to_dict
 
 ROWS = "runs.jsonl"
@@ -42,7 +43,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Run], list[Problem]]:
                 rows, found = read_rows(path, _shown(path, folder))
                 runs += rows
             problems += found
-    runs, repeated = _without_repeats(runs)
+    runs, repeated = without_repeats(runs)
     return runs, problems + repeated
 
 
@@ -60,7 +61,7 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
                 continue  # a sweep's row; its run folder says more
             if "run" in row and row.get("state", "finished") != "finished":
                 reason = row.get("error") or "not finished"
-                failed.append(Problem(f"{name}: {row['run']}", f"{row['state']} ({reason}); in no table"))
+                failed.append(Problem(f"{name}: {row['run']}", f"{row['state']} ({reason})", "unfinished"))
                 continue
             run = _from_row(row, f"{name}:{number}")
         except (ValueError, TypeError, KeyError, AttributeError, OptimistError):
@@ -70,9 +71,11 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
             unknown += 1
         else:
             runs.append(run)
-    problems = [*failed, *([Problem(name, f"{bad} of {len(lines)} rows are damaged and left out")] if bad else [])]
+    problems = [*failed, *([Problem(name, f"{bad} of {counted(len(lines), 'row')} left out: damaged")] if bad else [])]
     if unknown:
-        problems.append(Problem(name, f"{unknown} of {len(lines)} rows have a form the report does not read; left out"))
+        problems.append(
+            Problem(name, f"{unknown} of {counted(len(lines), 'row')} left out: a form the report does not read")
+        )
     return runs, problems
 
 
@@ -175,27 +178,3 @@ def _shown(path: Path, folder: Path) -> str:
         if path != folder
         else (path.resolve().name)
     )
-
-
-def _without_repeats(runs: list[Run]) -> tuple[list[Run], list[Problem]]:
-    """Each seed of a method on an environment with a budget once: finished, rather unchanged; else the furthest."""
-    kept: dict[tuple[Any, ...], list[Run]] = {}
-    dropped: dict[str, list[str]] = {}
-    finished = sorted((run for run in runs if run.finished), key=lambda run: bool(run.summary.get("changes")))
-    unfinished = sorted((run for run in runs if not run.finished), key=lambda run: -run.steps)
-    for run in finished + unfinished:
-        others = kept.setdefault((run.identity, run.seed, run.sticky), [])
-        taken = next((other for other in others if same("budget", other.budget, run.budget)), None)
-        if run.seed is not None and taken is not None:
-            dropped.setdefault(taken.name.partition(":")[0], []).append(run.name)
-        else:
-            others.append(run)
-    chosen = {id(run) for others in kept.values() for run in others}
-    problems = [
-        Problem(
-            names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
-            f"same method, environment, budget and seed as in {other}, which is taken instead",
-        )
-        for other, names in dropped.items()
-    ]
-    return [run for run in runs if id(run) in chosen], problems

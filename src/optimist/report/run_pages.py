@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimist.report.runs import RETURN, Run
-from optimist.report.scores import STATISTICS, short_number
+from optimist.report.scores import STATISTICS, counted, short_number
 from optimist.report.sparks import spark
 from optimist.report.tables import Cell, Head, Table, decimals, number
 from optimist.tracking.metrics import METRICS
@@ -42,7 +42,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
             [Cell(run.name), Cell(run.method), Cell(run.env), Cell(str(run.seed)), Cell(state), Cell(f"{run.steps:,}"),
              *scores, Cell(f"{speed:,.0f}" if isinstance(speed, int | float) else "")]
         )  # fmt: skip
-    return Table("runs", "All runs.", heads, rows, f"{len(runs)} runs.")
+    return Table("runs", "All runs.", heads, rows, f"{counted(len(runs), 'run')}.")
 
 
 def run_page(run: Run, number_of_run: int) -> str:
@@ -105,7 +105,7 @@ def _evaluation(run: Run) -> str:
         bounds = (run.summary.get("final_evaluation") or {}).get("interval_95") if name.startswith("final") else None
         if isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
             shown += f" ({number(bounds[0], 2)} to {number(bounds[1], 2)})"
-        episodes = "" if score.episodes is None else f", {score.episodes:,} episodes"
+        episodes = "" if score.episodes is None else f", {counted(score.episodes, 'episode')}"
         items += f"<li><b>{shown}</b> {name}{episodes}<small>{STATISTICS[name]}</small></li>"
     return f'<ul class="scores">{items}</ul>' if items else ""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optimist.report.identify import Identity, identify
-from optimist.report.scores import Score, Statistic
+from optimist.report.scores import Score, Statistic, counted
 
 FLOAT = NDArray[np.float64]
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
@@ -22,11 +22,15 @@ RETURN = "rollout/raw_return"
 MOST_POINTS = 500  # of a curve; more than a page can show
 
 
+Kind = Literal["unfinished", "repeated", "other"]
+
+
 class Problem(NamedTuple):
     """Something the report could not use, and why."""
 
     where: str
     what: str
+    kind: Kind = "other"
 
 
 class Curve(NamedTuple):
@@ -70,6 +74,11 @@ class Run:
         return float(self.curves[metric].values[-1]) if metric in self.curves else None
 
 
+def count_seeds(runs: Iterable[Run]) -> int:
+    """How many seeds stand behind runs; one that names none counts by itself."""
+    return len({run.name if run.seed is None else run.seed for run in runs})
+
+
 def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     """The run in a folder; None if its config cannot be read."""
     problems: list[Problem] = []
@@ -86,7 +95,7 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     steps = max((int(curve.steps[-1]) for curve in curves.values()), default=0)
     if summary is None:
         share = f"{steps:,} of {budget:,} steps" if curves else "no step logged"
-        problems.append(Problem(name, f"not finished ({share}); in no table, curves only where nothing else is there"))
+        problems.append(Problem(name, f"not finished ({share})", "unfinished"))
     elif not curves and (path / METRICS).exists():
         problems.append(Problem(name, f"{METRICS} holds nothing; no curves"))
     if summary and summary.get("changes"):
@@ -150,7 +159,7 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
             if number is not None:
                 points.setdefault(metric, []).append((step if of is None else of, number))
     if bad:
-        problems.append(Problem(name, f"{METRICS}: {bad} of {len(lines)} lines are damaged and left out"))
+        problems.append(Problem(name, f"{METRICS}: {bad} of {counted(len(lines), 'line')} left out: damaged"))
     return {metric: make_curve(found) for metric, found in points.items()}
 
 

@@ -13,59 +13,92 @@ from optimist.report.means import difference_interval, mean_interval
 from optimist.report.proportions import wilson_interval
 from optimist.report.published import TABLE_1, TABLE_2, PublishedColumn, published_column, table_games
 from optimist.report.reference import reference_scores
-from optimist.report.runs import Run
+from optimist.report.runs import Run, count_seeds
 from optimist.report.scores import STATISTICS as MEANINGS
-from optimist.report.scores import Statistic, readable, same, short_steps
+from optimist.report.scores import Statistic, counted, readable, same, short_steps
 from optimist.report.study import Study
 from optimist.report.tables import Cell, Head, Table
 from optimist.report.training_charts import slug
 
 OURS = "measured here"
+PUBLISHED = (
+    "Published: as printed, bold as in the paper; letters mark doubts, listed below. The OPR paper states neither runs "
+    "nor statistic nor sticky actions."
+)
 
 
-def paper_table(study: Study, *, long: bool) -> Table:
-    """The paper's table of 49 games (10M steps) or of 14 (50M): our columns with intervals, then published ones."""
+def paper_table(study: Study, *, long: bool) -> Table | None:
+    """Of the paper's 49 games (10M steps) or 14 (50M) those run here: our columns with intervals, then published."""
     ours = study.columns("Atari", long=long)
-    block = "opr_table_50M" if long else "opr_table_10M"
+    games = [game for game in table_games(_block(long)) if game in _games_run(study, long=long)]
+    if not games:
+        return None
+    heads = [Head(name, _fine_print(runs, study.statistic), OURS) for name, runs in ours.items()]
+    rows = {
+        game: _strongest(
+            [
+                _mean_cell([run.scores[study.statistic].value for run in runs if run.env == game])
+                for runs in ours.values()
+            ]
+        )
+        for game in games
+    }
+    name = "table-2-14-games-50M" if long else "table-1-49-games-10M"
+    most = len(table_games(_block(long)))
+    which = f"{most} games" if len(games) == most else f"{len(games)} of {most} games"
+    return _beside_published(name, which, heads, rows, _ours_caption(study, ours, long=long), long=long)
+
+
+def published_table(study: Study, *, long: bool) -> Table | None:
+    """The published scores of the games that were not run here; None if there are none."""
+    games = [game for game in table_games(_block(long)) if game not in _games_run(study, long=long)]
+    if not games:
+        return None
+    name = "table-2-published-50M" if long else "table-1-published-10M"
+    which = f"published scores of {counted(len(games), 'game')} not run here"
+    return _beside_published(name, which, [], {game: [] for game in games}, "", long=long)
+
+
+def _beside_published(
+    name: str, which: str, heads: Sequence[Head], cells: Mapping[str, Sequence[Cell]], caption: str, *, long: bool
+) -> Table:
+    """Rows of games: our cells, then the published ones, with their doubts and sources below."""
+    block = _block(long)
     published = [published_column(*column) for column in (TABLE_2 if long else TABLE_1)]
-    heads = [Head("game", numeric=False)]
-    heads += [Head(name, _fine_print(runs, study.statistic), OURS) for name, runs in ours.items()]
-    heads += [_published_head(column, block) for column in published]
     bold: Mapping[str, Sequence[str]] = reference_scores()["scores"][block]["bold"]
-    rows = []
-    for game in table_games(block):
-        cells = [_mean_cell([run.scores[study.statistic].value for run in runs if run.env == game])
-                 for runs in ours.values()]  # fmt: skip
-        theirs = [_published_cell(column, game, block, bold.get(game, ())) for column in published]
-        rows.append([Cell(game), *_strongest(cells), *theirs])
+    rows = [
+        [Cell(game), *ours, *(_published_cell(column, game, block, bold.get(game, ())) for column in published)]
+        for game, ours in cells.items()
+    ]
     used = sorted({mark for row in rows for cell in row for mark in cell.marks})
     sources = dict.fromkeys(f"{column.terms.name}, {column.url}" for column in published)
     notes = [f"{mark}: {audit.FLAGS[mark].meaning}" for mark in used]
     notes += [*audit.NOTES, f"Sources: {'; '.join(sources)}."]
-    return Table(
-        "table-2-14-games-50M" if long else "table-1-49-games-10M",
-        "Table 2: 14 games, 50M steps." if long else "Table 1: 49 games, 10M steps.",
-        heads,
-        rows,
-        _paper_caption(study, ours, long=long),
-        notes,
-    )
+    title = f"Table {2 if long else 1}: {which}, {'50M' if long else '10M'} steps."
+    all_heads = [Head("game", numeric=False), *heads, *(_published_head(column, block) for column in published)]
+    return Table(name, title, all_heads, rows, f"{caption} {PUBLISHED}".strip(), notes)
+
+
+def _block(long: bool) -> str:
+    return "opr_table_50M" if long else "opr_table_10M"
+
+
+def _games_run(study: Study, *, long: bool) -> set[str]:
+    return {run.env for runs in study.columns("Atari", long=long).values() for run in runs}
 
 
 def scores_table(study: Study, family: str, statistic: Statistic) -> Table | None:
     """A row a method and environment: mean with interval, range, and the difference from the first method."""
     rows = []
     for env in study.envs(family):
-        bases: list[tuple[int, list[float]]] = []  # the first method of each budget
+        bases: list[Sequence[Run]] = []  # the first method of each budget and stickiness
         for long in study.tables(family):
             for name, runs in study.columns(family, long=long, statistic=statistic).items():
                 here = [run for run in runs if run.env == env]
-                values = [run.scores[statistic].value for run in here]
-                if values:
-                    budget = here[0].budget
-                    base = next((found for steps, found in bases if same("budget", steps, budget)), None)
-                    rows.append(_score_row(env, name, here, values, base))
-                    bases += [(budget, values)] if base is None else []
+                if here:
+                    base = next((found for found in bases if _comparable(found[0], here[0])), None)
+                    rows.append(_score_row(env, name, here, base, statistic))
+                    bases += [here] if base is None else []
     if not rows:
         return None
     heads = [Head("environment", numeric=False), Head("method", numeric=False), Head("mean", "± 95 %, Student"),
@@ -115,7 +148,7 @@ def aggregate_table(columns: Sequence[Normalized], games: Sequence[str], name: s
     heads = [Head("column", numeric=False), Head("", numeric=False), *(Head(title) for title in STATISTICS)]
     which = f": {', '.join(games)}" if len(games) <= 12 else ""
     caption = (
-        f"Human-normalised scores on the {len(games)} game{'s' * (len(games) != 1)} that all columns have{which}. "
+        f"Human-normalised scores on the {counted(len(games), 'game')} that all columns have{which}. "
         f"In brackets: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
     )
     return Table(name, "Aggregates.", heads, rows, caption)
@@ -126,17 +159,25 @@ def _with_bounds(estimate: aggregate.Estimate) -> str:
     return f"{estimate.value:.3f}{bounds}".replace("-", "−")
 
 
-def _score_row(env: str, name: str, runs: Sequence[Run], values: list[float], base: list[float] | None) -> list[Cell]:
+def _comparable(run: Run, other: Run) -> bool:
+    """Whether a difference between two methods is one of method, not of budget or sticky actions."""
+    return same("budget", run.budget, other.budget) and same("sticky", run.sticky, other.sticky)
+
+
+def _score_row(
+    env: str, name: str, runs: Sequence[Run], base: Sequence[Run] | None, statistic: Statistic
+) -> list[Cell]:
+    values = [run.scores[statistic].value for run in runs]
     mean = _mean_cell(values)
     lowest, highest = Cell(value=min(values)).shown, Cell(value=max(values)).shown
     if base is None:
         difference = Cell("base")
     else:
-        interval = difference_interval(values, base)
+        interval = difference_interval(values, [run.scores[statistic].value for run in base])
         difference = Cell(value=interval.mean, half_width=interval.half_width)
     budgets = {run.budget for run in runs}
     steps = short_steps(min(budgets)) + (f" – {short_steps(max(budgets))}" if not _one(budgets) else "")
-    seeds = Cell(str(len(values)))
+    seeds = Cell(str(count_seeds(runs)))
     return [Cell(env), Cell(name), Cell(value=mean.value, half_width=mean.half_width), seeds,
             Cell(f"{lowest} to {highest}" if len(values) > 1 else "–"), difference, Cell(steps)]  # fmt: skip
 
@@ -187,19 +228,13 @@ def _fine_print(runs: Sequence[Run], statistic: Statistic) -> str:
     return f"{steps} steps, {statistic}, sticky {sticky}"
 
 
-def _paper_caption(study: Study, ours: Mapping[str, Sequence[Run]], *, long: bool) -> str:
+def _ours_caption(study: Study, ours: Mapping[str, Sequence[Run]], *, long: bool) -> str:
     budget = 50_000_000 if long else 10_000_000
-    words = [
-        f"Ours: {study.statistic}, mean over seeds ± 95 % (Student), bold: the highest of ours. "
-        "Published: as printed, bold as in the paper; letters mark doubts, listed below. The OPR paper states neither "
-        "runs nor statistic nor sticky actions."
-    ]
-    if not ours:
-        words.append("No finished run of this budget was given.")
+    words = [f"Ours: {study.statistic}, mean over seeds ± 95 % (Student), bold: the highest of ours."]
     short = [name for name, runs in ours.items() if any(run.budget < 0.98 * budget for run in runs)]
     if short:
         words.append(f"Not of this table's budget: {'; '.join(short)} (see the column's head).")
     few = [run for runs in ours.values() for run in runs if (run.scores[study.statistic].episodes or 100) < 100]
     if few and study.statistic == "last-100":
-        words.append(f"{len(few)} runs finished fewer than 100 training games; theirs is the mean of those.")
+        words.append(f"{counted(len(few), 'run')} finished fewer than 100 training games; then the mean is of those.")
     return " ".join(words)

@@ -1,4 +1,4 @@
-"""Score: one number with everything it must not lose, and columns that refuse scores of different kinds."""
+"""Score: one number with everything it must not lose, and columns that hold scores of one kind."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def check_alike(scores: Sequence[Score], *, where: str) -> None:
                 )
 
 
-def columns(scores: Iterable[Score], *, unlike: Unlike = "refuse", across: bool = False) -> dict[str, list[Score]]:
+def columns(scores: Iterable[Score], *, unlike: Unlike = "separate", across: bool = False) -> dict[str, list[Score]]:
     """The scores by column. With `across`, all environments of a column must be alike; without, each for itself.
 
-    `separate` puts what differs behind the method's name; `mix` marks the column with a star.
+    `separate` puts what differs behind the method's name; `mix` marks the column with a star; `refuse` raises.
     """
     found: dict[str, list[Score]] = {}
     for score in scores:
@@ -96,6 +96,11 @@ def readable(value: Any) -> str:
     if value is None:
         return "not stated"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def short_steps(steps: int) -> str:

@@ -26,7 +26,7 @@ class Study:
     runs: Sequence[Run]
     problems: list[Problem]
     statistic: Statistic = "last-100"
-    unlike: Unlike = "refuse"
+    unlike: Unlike = "separate"
     _labels: dict[str, dict[int, str]] = field(default_factory=dict)
     _keys: dict[str, dict[str, Key]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Study:
         return (False, True) if family == ATARI else (None,)
 
     def check(self) -> None:
-        """Raises where a column would mix scores of different kinds; notes runs that lack the statistic."""
+        """Raises where a column would mix scores of different kinds and may not; notes runs that lack the statistic."""
         for family in self.families():
             for long in self.tables(family):
                 self.columns(family, long=long)
@@ -124,9 +124,9 @@ def aligned(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray]:
     return steps, np.stack([np.interp(steps, curve.steps, curve.values) for curve in curves])
 
 
-def _order(run: Run) -> tuple[int, int, str]:
-    """Where a run's method stands among others: settings as they come first."""
-    return len(run.identity.changes), _rank(run.identity.base), run.method
+def _order(run: Run) -> tuple[int, int, str, int]:
+    """Where a run's column stands among others: settings as they come first, then short runs before long ones."""
+    return len(run.identity.changes), _rank(run.identity.base), run.method, run.budget
 
 
 def _rank(base: str) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from optimist.report.charts import INK, MUTED, Chart, Key, Panel, step_axis
 from optimist.report.identify import ATARI, CAGE2
 from optimist.report.published import published_column
-from optimist.report.runs import RETURN, Run
+from optimist.report.runs import RETURN, Run, count_seeds
 from optimist.report.study import Study, aligned
 
 TEN_MILLION = 10_000_000
@@ -219,7 +219,7 @@ def _sizes(study: Study, family: str, metric: str) -> str:
     counts: dict[str, list[int]] = {}
     for env in study.envs(family):
         for name, runs in study.drawn(family, env, metric).items():
-            counts.setdefault(name, []).append(len(runs))
+            counts.setdefault(name, []).append(count_seeds(runs))
     words = [f"{name} {_range(numbers)}" for name, numbers in counts.items()]
     return f"Seeds: {'; '.join(words)}."
 
