@@ -130,7 +130,7 @@ def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(repo
     games = [row.split(" | ")[0].lstrip("| ") for row in rows if row.startswith("| ")][2:]
     assert games == ["Alien", "Breakout", "Pong", "Qbert", "Seaquest"]
     rest = (report.parent / "tables" / "table-1-published-10M.md").read_text().splitlines()
-    assert len([row for row in rest if row.startswith("| ")]) == 46 + 2
+    assert len([row for row in rest if row.startswith("| ")]) == 44 + 2
     (pong,) = [
         row
         for row in (report.parent / "tables" / "table-2-14-games-50M.md").read_text().splitlines()
