@@ -86,7 +86,7 @@ def _read(name: str, arguments: list[str]) -> tuple[Any, Any]:
     if options.config is not None:
         config = merge(config, read_toml(options.config))
     config, unknown = apply_flags(config, rest, prog=parser.prog)
-    refuse_unknown(unknown, [*parser.flags(), *flag_names(config)])
+    refuse_unknown(unknown, [*parser.flags(), *flag_names(config)], parser.prog)
     if options.trials < 1 or options.seeds < 1:
         raise ConfigError(f"--trials and --seeds must be at least 1, got {options.trials}, {options.seeds}")
     if options.space is not None and options.search:
