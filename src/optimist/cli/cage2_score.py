@@ -133,8 +133,7 @@ def print_tables(scores: Sequence[Score]) -> None:
         table.add_row("total", *totals, *(f"{row['total']:.2f}" for row in first))
         Console().print(table)
         names = ", ".join(f"{row['place']}. {row['team']} ({row['method']})" for row in first)
-        print(
-            f"± is the 95 % interval, which fewer than five episodes have not. Published under the rules competition: {names}."
-        )
+        print("± is the 95 % interval, which fewer than five episodes have not.")
+        print(f"Published under the rules competition: {names}.")
         if argmax.rules == "competition":
             print(f"By its argmax total this agent would take place {rank_of(argmax.total)} of {len(board) + 1}.")

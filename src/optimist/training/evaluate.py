@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from optimist.training.seeding import derive_seed
 MOST_ENVS = 16
 MOST_STEPS = 200_000
 """Steps after which an episode is taken for one that never ends; a whole game of Atari has 27,000."""
+FEWEST_EPISODES = 5
+"""Of an evaluation with an interval. Of fewer it says nothing: two of Pong gave −31.7 to −6.3; −21 is the worst."""
 
 
 def play(
@@ -71,9 +74,14 @@ def play(
 
 
 def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate."""
+    """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate.
+
+    Fewer than `FEWEST_EPISODES` have no interval: its bounds are nan, null in JSON.
+    """
     returns = [episode["return"] for episode in played]
     mean, half_width = mean_interval(returns)
+    if len(returns) < FEWEST_EPISODES:
+        half_width = math.nan
     error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
     summary = {
         "episodes": len(returns),
