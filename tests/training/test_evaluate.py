@@ -60,6 +60,17 @@ def test_short_episodes_are_not_counted_more_often_than_long_ones():
     other = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=2, task_seed=0)
     assert found == again != other
     assert len(found) == 40
+    ticks = []
+    play(
+        cartpole_policy(),
+        EnvConfig(id="CartPole-v1"),
+        40,
+        greedy=False,
+        seed=1,
+        task_seed=0,
+        tick=lambda: ticks.append(1),
+    )
+    assert len(ticks) == 40  # what an environment plays beyond its share is not counted
     assert all(e["return"] == e["length"] >= 5 and e["goal"] is None for e in found)  # no dead step is counted
 
 
