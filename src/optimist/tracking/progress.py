@@ -96,7 +96,7 @@ class Progress:
     def _speed(self, step: int) -> list[str]:
         rate = self.steps_per_second
         left = max(total_steps(self.config) - step, 0)
-        return [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
+        return [f"{rate:,.0f} steps/s", f"{duration(left / rate)} left" if rate else "– left"]
 
     def _draw(self, step: int, metrics: Mapping[str, Any]) -> Group:
         """Two rows that fit 80 columns: how far and how fast; what was measured."""
@@ -159,7 +159,8 @@ def total_steps(config: RunConfig) -> int:
     return config.total_updates * config.batch_size
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """1:05, or 2:46:39."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
