@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,18 +86,17 @@ def play(
 def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate.
 
-    Fewer than `FEWEST_EPISODES` have no interval: its bounds are nan, null in JSON.
+    Fewer than `FEWEST_EPISODES` have no interval.
     """
     returns = [episode["return"] for episode in played]
     mean, half_width = mean_interval(returns)
-    if len(returns) < FEWEST_EPISODES:
-        half_width = math.nan
+    enough = len(returns) >= FEWEST_EPISODES
     error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
     summary = {
         "episodes": len(returns),
         "mean_return": mean,
         "standard_error": error,
-        "interval_95": [mean - half_width, mean + half_width],
+        "interval_95": [mean - half_width, mean + half_width] if enough else None,
         "mean_length": statistics.fmean(episode["length"] for episode in played),
     }
     if played[0]["goal"] is not None:
