@@ -54,12 +54,27 @@ class ClusterError(OptimistError):
     """A Ray cluster is not there, or does not see what it needs."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
-    """The error for a name that is not known, with the nearest known one as a suggestion."""
+ALIKE = 0.65
+"""Likeness (difflib's ratio) from which a name is worth suggesting."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], otherwise: str | None = None) -> UnknownName:
+    """The error for a name that is not known, with the most alike as a suggestion; without one `otherwise`, or all."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    near = nearest(name, known)
+    hint = f"did you mean '{near}'?" if near else otherwise or f"known: {', '.join(known)}"
     return UnknownName(f"no {kind} '{name}'; {hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like this one, if any is: as a whole or in its last part, `--gamma` for `--a.gamma`."""
+
+    def likeness(other: str) -> float:
+        whole, part = other.lstrip("-"), other.rpartition(".")[2]
+        return max(difflib.SequenceMatcher(None, form, name.lstrip("-")).ratio() for form in (whole, part))
+
+    best = max(sorted(known), key=lambda other: (likeness(other), -len(other)), default="")
+    return best if best and likeness(best) >= ALIKE else None
 
 
 def missing_extra(what: str, extra: str, package: str) -> MissingExtra:

@@ -37,6 +37,22 @@ def test_the_emulator_alone(capsys):
     assert result["training"] == {}
 
 
+def test_each_figure_is_told_as_it_is_measured_and_how_many_there_will_be(capsys, monkeypatch):
+    measured = []
+
+    def emulator_speed(game, division, seconds):
+        measured.append(capsys.readouterr().err)
+        return 4772.4
+
+    monkeypatch.setattr(bench, "emulator_speed", emulator_speed)
+    assert main(["bench", "atari", "--game", "Pong", "--seconds", "0.1", "--presets", "--json"]) == 0
+    begun, said = "measuring Pong, emulator alone, 2 games, 1 lane, threads ... ", [*measured, capsys.readouterr().err]
+    assert said[0].startswith(f"{len(measured)} figures of 0.1 s each")
+    assert said[0].endswith(f"\n{begun}")
+    assert all(later.startswith("4,772 steps/s\n") for later in said[1:])
+    assert said[-1] == "4,772 steps/s\n"
+
+
 def test_a_preset_stands_beside_the_emulator(monkeypatch, capsys):
     small = get_preset("atari/smoke")(game="Pong")
     small = replace(
@@ -51,7 +67,24 @@ def test_a_preset_stands_beside_the_emulator(monkeypatch, capsys):
     assert figures["share_of_emulator_at_this_size"] == figures["steps_per_second"] / max(alone.values())
     assert 0 < figures["share_of_emulator_at_its_best"] <= figures["share_of_emulator_at_this_size"]
     bench_atari.print_figures(result)
-    assert "Training on CPU" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "Training on CPU" in said.out
+    assert f"training atari/smoke ... {figures['steps_per_second']:,.0f} steps/s" in said.err
+
+
+@pytest.mark.parametrize("memory", [{}, {"gpu_bytes": 120.5 * 2**30}])
+def test_the_tables_fit_80_columns_and_shorten_nothing(memory, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    shares = {f"share_of_emulator_{how}": 1.0 for how in ("at_this_size", "in_threads", "at_its_best")}
+    figures = {"games": 128, "steps_per_second": 123456.7, "start_up_seconds": 22.2, **shares, **memory}
+    training = {"atari/fast-rainbow": figures, "atari/ppo": figures}
+    result = {"game": "Pong", "device": "CPU", "cores": 2, "emulator": {"8 games, processes": 900.0}}
+    bench_atari.print_figures(result | {"training": training, "opr_over_ppo": {}})
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(name in out for name in (*training, "8 games, processes", "123,457", "same", "start"))
+    assert ("GiB" in out) == bool(memory)
 
 
 def test_without_presets_no_table_of_training_is_printed(capsys):

@@ -98,6 +98,7 @@ def test_a_single_game_has_no_interval(experts, capsys):
         (["RUN", "--rules", "finale"], "invalid choice: 'finale'"),
         (["RUN", "--table", "mine"], "invalid choice: 'mine'"),
         (["RUN", "RUN"], "trained against B_line like"),
+        (["RUN", "--games", "5"], "no flag '--games'; see optimist cage2 score --help"),
         (["RUN", "--rule", "final"], "no flag '--rule'; did you mean '--rules'?"),
         (["RUN", "--json", "/nowhere/at/all.json"], "in a folder that exists, got /nowhere/at/all.json"),
         (["RUN", "--json", "out.txt"], "--json writes a *.json file in a folder that exists, got out.txt"),

@@ -10,6 +10,7 @@ import optimist
 from optimist.cli import main as cli
 from optimist.cli.main import main
 from optimist.errors import RunFolderError
+from optimist.presets import all_presets
 
 
 def fake_command(monkeypatch, run):
@@ -82,12 +83,20 @@ def test_signals_give_their_exit_codes_and_the_handler_is_put_back(monkeypatch, 
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_presets_lists_every_preset_with_its_flags(capsys):
+@pytest.mark.parametrize("columns", [80, 200])
+def test_presets_fit_the_terminal_and_flags_stand_once_a_family(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
     assert main(["presets"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in lines if line.startswith("keydoor/opr ")]
-    assert "--height 6 --apple" in line
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= (80 if columns == 80 else 100)
+    assert "keydoor  --height 6 --apple" in lines
+    assert out.count("--apple") == 1
+    (line,) = [line for line in lines if line.startswith("  keydoor/opr ")]
     assert line.endswith("PPO with OPR, our default, on Key-Door-Treasure.")
+    assert all(f"\n  {preset.name} " in out for preset in all_presets())
+    smoke = out[out.index("atari/smoke") : out.index("atari/dqn")]
+    assert "(--game Pong --sticky 0.0)" in smoke  # without the family's --long
 
 
 def test_presets_as_json(capsys):

@@ -100,6 +100,8 @@ SEE = "(see optimist train deepsea/opr --help)"
     [
         ("deepsea/op", "no preset 'deepsea/op'; did you mean 'deepsea/opr'?"),
         ("--seed 3 deepsea/opr", "the preset comes first: optimist train PRESET --seed 3 deepsea/opr"),
+        ("deepsea/opr --long", "no flag '--long'; see optimist train deepsea/opr --help"),
+        ("breakout", "no preset 'breakout'; `optimist presets` lists them"),
         ("deepsea/opr --sead 3", "no flag '--sead'; did you mean '--seed'?"),
         ("deepsea/opr --sise=3", "no flag '--sise'; did you mean '--size'?"),
         ("deepsea/opr --opr.bc-coeff 3", "no flag '--opr.bc-coeff'; did you mean '--opr.bc-coef'?"),

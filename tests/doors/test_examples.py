@@ -29,6 +29,7 @@ def test_the_lines_for_stable_baselines3_run_as_they_stand(tmp_path):
     (lines,) = python_blocks("docs/start/stable_baselines3.md")
     result = run(["-c", lines.replace("20_000", "4_096")], tmp_path)
     assert result.returncode == 0, result.stderr
+    assert re.fullmatch(r"OPR remembers \d+ episodes, with returns of \d+ to \d+\n", result.stdout)
 
 
 @pytest.mark.parametrize("flags", [[], ["--no-opr"]])
@@ -36,6 +37,7 @@ def test_a_model_of_stable_baselines3_trains(flags, tmp_path):
     result = run([str(ROOT / "examples" / "sb3_ppo.py"), "--steps", "4096", *flags], tmp_path)
     assert result.returncode == 0, result.stderr
     assert "4,096 steps · mean return" in result.stdout
+    assert "render_mode" not in result.stderr
 
 
 def test_the_lines_for_rllib_run_as_they_stand(tmp_path, monkeypatch):
@@ -59,6 +61,7 @@ def test_the_lines_that_add_opr_stand_in_the_example(page):
     example = (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")
     called = set(re.findall(r"opr\.(\w+)\(", python_blocks(page)[-1]))
     assert {"observe", "shape", "loss"} <= called
+    assert "from optimist import OPRConfig, OptimisticRegularizer, Steps" in python_blocks(page)[-1]
     for name in ("observe", "shape", "loss"):
         assert f"opr.{name}(" in example
 

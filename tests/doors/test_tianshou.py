@@ -206,11 +206,12 @@ def test_the_trainer_says_how_far_the_run_has_come(monkeypatch):
         update_by_hand(make(OPRPPO, Game(), opr=linear), steps=12)
 
 
-def test_the_lines_in_the_docs_run_as_they_stand():
+def test_the_lines_in_the_docs_run_as_they_stand(capsys):
     (lines,) = python_blocks("docs/start/tianshou.md")
     names = {}
     exec(lines.replace("20_000", "2_048"), names)
     assert names["algorithm"].opr.finished > 0
+    assert capsys.readouterr().out.startswith("OPR remembers ")
 
 
 @pytest.mark.parametrize("flags", [[], ["--no-opr"]])

@@ -16,6 +16,7 @@ from optimist.errors import MissingExtra, RunFolderError
 from optimist.presets import get_preset
 from optimist.sweep.space import space_from_flags
 from optimist.sweep.study import JOURNAL
+from optimist.sweep.trials import mean_in_words
 from optimist.sweep.tune import Search, run_tune
 from optimist.tracking.config_io import merge
 
@@ -147,3 +148,17 @@ def test_a_trial_below_the_median_is_given_up_on_the_way(tmp_path, monkeypatch):
     assert (given_up["state"], given_up["value"]) == ("pruned", None)
     assert not (tmp_path / "runs" / "trial-0001" / "seed-0" / "summary.json").exists()
     assert (tmp_path / "runs" / "trial-0000" / "seed-0" / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([-0.0012, -0.0021], "-0.001650 ± 0.0057"),
+        ([-0.011, 0.01, -0.0011], "-0.0007000 ± 0.026"),
+        ([-0.0, -0.0], "0 ± 0"),
+        ([12345.6], "12,346"),
+        ([0.99], "0.9900"),
+    ],
+)
+def test_means_that_decide_have_enough_digits_and_no_negative_zero(values, shown):
+    assert mean_in_words(values) == shown

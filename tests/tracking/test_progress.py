@@ -6,7 +6,7 @@ from rich.console import Console
 
 from optimist.config import EnvConfig, PPOConfig, RunConfig, SILConfig
 from optimist.core.config import OPRConfig
-from optimist.tracking.progress import Progress, header
+from optimist.tracking.progress import Progress, counting, header
 
 CONFIG = RunConfig(
     total_steps=1000,
@@ -101,3 +101,30 @@ def test_time_left_of_long_runs_has_hours():
     clock.now = 1.0
     long.update(100, {})
     assert long.line(100, {}) == "100 steps/s · 2:46:39 left"
+
+
+def test_what_an_update_does_not_measure_stays_as_it_was():
+    progress, file, clock = display(every=1.0)
+    with progress:
+        clock.now += 1.0
+        progress.update(100, METRICS)
+        clock.now += 1.0
+        progress.update(200, {"rollout/raw_return": 0.7, "opr/threshold": math.nan})
+    last = file.getvalue().splitlines()[-1]
+    assert last.endswith("return 0.7 · entropy 0.693 · τ -0.01 · memory 42%")
+
+
+def test_work_that_is_counted_has_a_bar_on_a_terminal_and_one_line_elsewhere():
+    for terminal in (True, False):
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=80, color_system=None)
+        with counting("playing 3 episodes", 3, console=console) as tick:
+            for _ in range(3):
+                tick()
+        assert ("3/3" in console.file.getvalue()) == terminal
+        assert (console.file.getvalue() == "playing 3 episodes ...\n") != terminal
+
+
+def test_work_that_is_to_be_counted_in_silence_says_nothing(capsys):
+    with counting("playing 3 episodes", 3, enabled=False) as tick:
+        tick()
+    assert capsys.readouterr().err == ""

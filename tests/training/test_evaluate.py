@@ -11,7 +11,7 @@ from optimist.envs.make import make_envs
 from optimist.envs.scripted import scripted_success
 from optimist.errors import OptimistError
 from optimist.networks.actor_critic import make_actor_critic
-from optimist.training.evaluate import play, summarize, summarize_policy
+from optimist.training.evaluate import FEWEST_EPISODES, play, summarize, summarize_policy
 
 DEEPSEA = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 5})
 
@@ -60,6 +60,17 @@ def test_short_episodes_are_not_counted_more_often_than_long_ones():
     other = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=2, task_seed=0)
     assert found == again != other
     assert len(found) == 40
+    ticks = []
+    play(
+        cartpole_policy(),
+        EnvConfig(id="CartPole-v1"),
+        40,
+        greedy=False,
+        seed=1,
+        task_seed=0,
+        tick=lambda: ticks.append(1),
+    )
+    assert len(ticks) == 40  # what an environment plays beyond its share is not counted
     assert all(e["return"] == e["length"] >= 5 and e["goal"] is None for e in found)  # no dead step is counted
 
 
@@ -76,19 +87,26 @@ def test_gaussian_actions_stay_within_bounds():
     assert [e["length"] for e in found] == [200, 200]
 
 
+def played(returns, goal=None):
+    return [{"return": value, "length": n, "goal": goal and goal(value)} for n, value in enumerate(returns, 1)]
+
+
 def test_the_summary_by_hand():
-    played = [{"return": r, "length": n, "goal": g} for r, n, g in ((1.0, 2, True), (3.0, 4, False), (5.0, 6, False))]
-    summary = summarize(played)
-    assert (summary["episodes"], summary["mean_return"], summary["mean_length"]) == (3, 3.0, 4.0)
-    assert summary["standard_error"] == pytest.approx(2.0 / math.sqrt(3))
-    assert summary["interval_95"] == pytest.approx([3 - 4.302653 * 2 / math.sqrt(3), 3 + 4.302653 * 2 / math.sqrt(3)])
-    assert summary["goal_rate"] == pytest.approx(1 / 3)
+    summary = summarize(played([1.0, 3.0, 5.0, 7.0, 9.0], goal=lambda value: value < 2))
+    assert (summary["episodes"], summary["mean_return"], summary["mean_length"]) == (5, 5.0, 3.0)
+    error = math.sqrt(10 / 5)
+    assert summary["standard_error"] == pytest.approx(error)
+    assert summary["interval_95"] == pytest.approx([5 - 2.776445 * error, 5 + 2.776445 * error])
+    assert summary["goal_rate"] == pytest.approx(1 / 5)
 
 
-def test_one_episode_has_no_interval_and_a_task_without_goal_no_rate():
-    summary = summarize([{"return": 1.0, "length": 2, "goal": None}])
-    assert math.isnan(summary["standard_error"])
-    assert "goal_rate" not in summary
+def test_a_handful_of_episodes_has_no_interval_and_a_task_without_goal_no_rate():
+    for few in range(1, FEWEST_EPISODES):
+        summary = summarize(played([-18.0, -20.0, -19.0, -20.0][:few]))
+        assert summary["interval_95"] is None
+        assert math.isnan(summary["standard_error"]) == (few == 1)
+        assert "goal_rate" not in summary
+    assert all(math.isfinite(bound) for bound in summarize(played([1.0] * FEWEST_EPISODES))["interval_95"])
 
 
 def test_a_return_that_is_a_mean_over_horizons_is_called_so():

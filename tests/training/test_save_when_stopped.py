@@ -50,5 +50,9 @@ def test_whoever_loses_steps_by_stopping_is_told_of_it(checkpoint_every, tmp_pat
     monkeypatch.setattr(Trainer, "one_update", lambda self: os.kill(os.getpid(), signal.SIGTERM) or update(self))
     with pytest.raises(SystemExit):
         train(config, tmp_path / "run")
-    told = "nothing is saved yet (save_when_stopped would have saved here)"
+    begins = f"nothing is saved yet: `optimist resume {tmp_path / 'run'}` begins at step 0"
+    told = f"{begins} (--save-when-stopped would have saved here)"
     assert (told in capsys.readouterr().err) == (checkpoint_every == 10_000)
+    if checkpoint_every == 10_000:
+        monkeypatch.setattr(Trainer, "one_update", update)
+        assert resume(tmp_path / "run", progress=False)["steps"] == config.total_steps

@@ -1,6 +1,9 @@
 """Looking at runs whose environments draw themselves, print themselves, or do neither."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -45,7 +48,7 @@ def test_the_memory_is_ranked_by_return(deepsea):
     returns = [float(film.title.partition("return ")[2].partition(",")[0]) for film in (best, second)]
     assert returns == sorted(returns, reverse=True)
     assert float(best.lines[-1].split()[-1]) == pytest.approx(returns[0])
-    with pytest.raises(ConfigError, match=r"holds \d+ episodes at step 256, got 5000"):
+    with pytest.raises(ConfigError, match=r"holds (\d+) episodes at step 256: --episode goes from 1 to \1, got 5000"):
         film_memory(deepsea, 5000)
     with pytest.raises(ConfigError, match="got 0"):
         film_memory(deepsea, 0)
@@ -111,7 +114,38 @@ def test_on_the_command_line(deepsea, capsys):
         (["--out", "x.gif", "--episode", "1"], "cannot be drawn, the steps that its memory keeps have no pictures"),
         (["--out", "x.avi"], "a film is written as .gif or .mp4, got x.avi"),
         (["--steps", "0"], "--steps must be at least 1"),
+        (["--out", f"{deepsea}/summary.json/x.gif"], "summary.json is not a folder; --out names another place"),
     ):
         assert main(["watch", str(deepsea), *arguments]) == 2
         assert message in capsys.readouterr().err
     assert sorted(p.name for p in deepsea.glob("*.gif")) == []
+
+
+@pytest.mark.parametrize("out", ["film.xyz", "folder.gif", "file/film.gif", "locked/new/film.gif"])
+def test_a_film_that_cannot_be_written_is_refused_before_anything_is_played(out, tmp_path, monkeypatch, capsys):
+    (tmp_path / "folder.gif").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir()
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "locked" and allowed(path, mode))
+    monkeypatch.setattr("optimist.training.watch.film_agent", lambda *_, **__: pytest.fail("it was played"))
+    assert main(["watch", "absent", "--out", str(tmp_path / out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "locked" / "new").exists()
+
+
+def test_a_wrong_kind_of_film_is_refused_before_anything_heavy_is_loaded():
+    code = (
+        "import sys\nfrom optimist.cli.main import main\n"
+        "assert main(['watch', 'absent', '--out', 'film.xyz']) == 2\n"
+        "print('torch' in sys.modules or 'gymnasium' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_playing_and_writing_are_told_on_stderr(deepsea, capsys):
+    assert main(["watch", str(deepsea), "--steps", "3"]) == 0
+    assert capsys.readouterr().err == "playing one episode, at most 3 steps ...\n"
+    assert main(["evaluate", str(deepsea), "--episodes", "7", "--json"]) == 0
+    assert capsys.readouterr().err == "playing 7 episodes ...\n"

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     def parse_all(self, argv: list[str]) -> argparse.Namespace:
         """Parses everything; the first flag or word that is left over is an error."""
         options, rest = self.parse_known_args(argv)
-        refuse_unknown(rest, self.flags())
+        refuse_unknown(rest, self.flags(), self.prog)
         return options
 
     def flags(self) -> list[str]:
@@ -35,11 +35,11 @@ class Parser(argparse.ArgumentParser):
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
 
-def refuse_unknown(rest: list[str], known: list[str]) -> None:
+def refuse_unknown(rest: list[str], known: list[str], prog: str) -> None:
     """Raises for the first of the words nobody understood."""
     for word in rest:
         if word.startswith("-"):
-            raise unknown_name("flag", word.partition("=")[0], known)
+            raise unknown_name("flag", word.partition("=")[0], known, otherwise=f"see {prog} --help")
         raise ConfigError(f"unexpected '{word}'; a value follows its flag, as in --seed 3")
 
 

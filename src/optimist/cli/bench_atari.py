@@ -62,35 +62,14 @@ def check(arguments: argparse.Namespace) -> None:
 
 def measure(game: str, device: str | None, seconds: float, presets: list[str]) -> dict[str, Any]:
     """All figures, steps per second; ratios to the emulator at a preset's own size (its best, and in threads of one
-    process, as elsewhere), and at its best of all."""
+    process, as elsewhere), and at its best of all. Each is told on stderr as it comes."""
     import torch
 
-    from optimist.envs.atari.bench import emulator_speed
-    from optimist.presets import get_preset
-    from optimist.training.speed import sustained_speed
-
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    emulator: dict[str, float] = {}
     divisions = _divisions()
-    for division in divisions:
-        _say(f"{game}, emulator alone, {division.name}")
-        emulator[division.name] = emulator_speed(game, division, seconds)
-    best = max(emulator.values())
-    training: dict[str, Any] = {}
-    for name in presets:
-        config = replace(get_preset(name)(game=game), device=device)
-        _say(f"{game}, training {name}")
-        figures = sustained_speed(config, seconds)
-        size = config.env.num_envs
-        backend = config.env.kwargs.get("backend", "ale")
-        alone = [division for division in divisions if (division.games, division.backend) == (size, backend)]
-        in_threads = [division for division in alone if division.workers == "threads"]
-        for how, measured in (("at_this_size", alone), ("in_threads", in_threads)):
-            if measured:
-                most = max(emulator[division.name] for division in measured)
-                figures[f"share_of_emulator_{how}"] = figures["steps_per_second"] / most
-        figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / best
-        training[name] = {"games": size, **figures}
+    _say(f"{len(divisions) + len(presets)} figures of {seconds:g} s each; making games and warming up may take longer")
+    emulator = _measure_emulator(game, divisions, seconds)
+    training = _measure_training(game, device, divisions, emulator, seconds, presets)
     about = torch.cuda.get_device_name(device) if device.startswith("cuda") else "CPU"
     return {
         "game": game,
@@ -108,6 +87,47 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
             if {with_opr, plain} <= set(training)
         },
     }
+
+
+def _measure_emulator(game: str, divisions: list[Division], seconds: float) -> dict[str, float]:
+    from optimist.envs.atari.bench import emulator_speed
+
+    found = {}
+    for division in divisions:
+        _say(f"measuring {game}, emulator alone, {division.name} ... ", end="")
+        found[division.name] = emulator_speed(game, division, seconds)
+        _say(f"{found[division.name]:,.0f} steps/s")
+    return found
+
+
+def _measure_training(
+    game: str,
+    device: str,
+    divisions: list[Division],
+    emulator: dict[str, float],
+    seconds: float,
+    presets: list[str],
+) -> dict[str, Any]:
+    from optimist.presets import get_preset
+    from optimist.training.speed import sustained_speed
+
+    found: dict[str, Any] = {}
+    for name in presets:
+        config = replace(get_preset(name)(game=game), device=device)
+        _say(f"measuring {game}, training {name} ... ", end="")
+        figures = sustained_speed(config, seconds)
+        _say(f"{figures['steps_per_second']:,.0f} steps/s")
+        size = config.env.num_envs
+        backend = config.env.kwargs.get("backend", "ale")
+        alone = [division for division in divisions if (division.games, division.backend) == (size, backend)]
+        in_threads = [division for division in alone if division.workers == "threads"]
+        for how, measured in (("at_this_size", alone), ("in_threads", in_threads)):
+            if measured:
+                most = max(emulator[division.name] for division in measured)
+                figures[f"share_of_emulator_{how}"] = figures["steps_per_second"] / most
+        figures["share_of_emulator_at_its_best"] = figures["steps_per_second"] / max(emulator.values())
+        found[name] = {"games": size, **figures}
+    return found
 
 
 def _divisions() -> list[Division]:
@@ -137,10 +157,22 @@ def print_figures(result: dict[str, Any]) -> None:
     console.print(table)
     if not result["training"]:
         return
-    table = Table(title=f"Training on {result['device']}")
-    names = ("preset", "games", "steps/s", "of the emulator, same size", "in threads", "at its best", "start, s")
-    for name in (*names, "GPU, GiB"):
-        table.add_column(name, justify="left" if name == "preset" else "right")
+    _print_training(result, console)
+    for name, ratio in result["opr_over_ppo"].items():
+        console.print(f"OPR over PPO, {name}: {ratio:.3f}")
+
+
+def _print_training(result: dict[str, Any], console: Console) -> None:
+    """A row a preset; on a GPU with the memory it took."""
+    on_gpu = any("gpu_bytes" in figures for figures in result["training"].values())
+    meanings = (
+        "same, threads, best: share of the emulator with as many games, with these in threads, and at its best; "
+        "start: seconds to the end of the first update" + "; GiB: of the GPU's memory" * on_gpu
+    )
+    table = Table(title=f"Training on {result['device']}", caption=meanings)
+    table.add_column("preset", no_wrap=True)
+    for name in ("games", "steps/s", "same", "threads", "best", "start", *["GiB"] * on_gpu):  # 80 columns are full
+        table.add_column(name, justify="right", no_wrap=True)
     for name, figures in result["training"].items():
         same, threads = (figures.get(f"share_of_emulator_{how}") for how in ("at_this_size", "in_threads"))
         table.add_row(
@@ -151,12 +183,10 @@ def print_figures(result: dict[str, Any]) -> None:
             "–" if threads is None else f"{threads:.0%}",
             f"{figures['share_of_emulator_at_its_best']:.0%}",
             f"{figures['start_up_seconds']:.1f}",
-            f"{figures['gpu_bytes'] / 2**30:.2f}" if "gpu_bytes" in figures else "–",
+            *([f"{figures['gpu_bytes'] / 2**30:.1f}"] if on_gpu else []),
         )
     console.print(table)
-    for name, ratio in result["opr_over_ppo"].items():
-        console.print(f"OPR over PPO, {name}: {ratio:.3f}")
 
 
-def _say(what: str) -> None:
-    print(f"measuring {what} ...", file=sys.stderr, flush=True)
+def _say(what: str, end: str = "\n") -> None:
+    print(what, end=end, file=sys.stderr, flush=True)

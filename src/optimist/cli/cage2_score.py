@@ -60,8 +60,8 @@ def parse(argv: Sequence[str]) -> Any:
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run folder(s), or the name of a shipped agent")
     parser.add_argument("--rules", choices=["final", "competition", "both"], help="default: those it was trained under")
     parser.add_argument("--table", choices=["official", "cardiff"], help="default: the one it was trained with")
-    parser.add_argument("--episodes", type=int, default=1000, metavar="N", help="games a cell (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the games (default: 0)")
+    parser.add_argument("--episodes", type=int, default=1000, metavar="N", help="episodes a cell (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument(
         "--json", nargs="?", const="-", metavar="FILE.json", help="one JSON object, on the last line or into a file"
     )
@@ -119,7 +119,7 @@ def print_tables(scores: Sequence[Score]) -> None:
     board = leaderboard()["rows"]
     first = board[:PUBLISHED]
     for argmax, sampled in zip(scores[::2], scores[1::2], strict=True):
-        title = f"CAGE 2, rules {argmax.rules}, table {argmax.table}, {argmax.cells[0].episodes:,} games a cell"
+        title = f"CAGE 2, rules {argmax.rules}, table {argmax.table}, {argmax.cells[0].episodes:,} episodes a cell"
         table = Table("red, steps", title=title)
         for name in ("argmax", "sampled", *(f"{row['place']}." for row in first)):
             table.add_column(name, justify="right", no_wrap=True)
@@ -133,6 +133,7 @@ def print_tables(scores: Sequence[Score]) -> None:
         table.add_row("total", *totals, *(f"{row['total']:.2f}" for row in first))
         Console().print(table)
         names = ", ".join(f"{row['place']}. {row['team']} ({row['method']})" for row in first)
-        print(f"± is the 95 % interval, which a single game has not. Published under the rules competition: {names}.")
+        print("± is the 95 % interval, which fewer than five episodes have not.")
+        print(f"Published under the rules competition: {names}.")
         if argmax.rules == "competition":
             print(f"By its argmax total this agent would take place {rank_of(argmax.total)} of {len(board) + 1}.")

@@ -25,6 +25,6 @@ def main(argv: Sequence[str]) -> int:
 
     from optimist.training.evaluate import evaluate
 
-    result = evaluate(options.run, options.episodes, options.greedy, options.seed)
+    result = evaluate(options.run, options.episodes, options.greedy, options.seed, progress=True)
     print_result(result, as_json=options.json)
     return 0

@@ -41,8 +41,9 @@ def main(argv: Sequence[str]) -> int:
 def read_command(preset: Preset, arguments: list[str]) -> tuple[argparse.Namespace, RunConfig]:
     """The command's own options and the config: the preset's, then the TOML file over it, then the flags."""
     options, config, rest = _before_flags(preset, arguments)
-    config, unknown = apply_flags(config, rest, prog=f"optimist train {preset.name}")
-    refuse_unknown(unknown, [*command_parser(preset).flags(), *flag_names(config)])
+    parser = command_parser(preset)
+    config, unknown = apply_flags(config, rest, prog=parser.prog)
+    refuse_unknown(unknown, [*parser.flags(), *flag_names(config)], parser.prog)
     return options, config
 
 

@@ -86,7 +86,7 @@ def _read(name: str, arguments: list[str]) -> tuple[Any, Any]:
     if options.config is not None:
         config = merge(config, read_toml(options.config))
     config, unknown = apply_flags(config, rest, prog=parser.prog)
-    refuse_unknown(unknown, [*parser.flags(), *flag_names(config)])
+    refuse_unknown(unknown, [*parser.flags(), *flag_names(config)], parser.prog)
     if options.trials < 1 or options.seeds < 1:
         raise ConfigError(f"--trials and --seeds must be at least 1, got {options.trials}, {options.seeds}")
     if options.space is not None and options.search:
@@ -109,9 +109,11 @@ def _say(text: str) -> None:
 def _result(name: str, out: Path, best: dict[str, Any] | None, trials: int) -> str:
     if best is None:
         return f"not one of {trials} trials could be completed; see {out}/trials.jsonl"
+    from optimist.sweep.trials import digits
+
     settings = ", ".join(f"{key} = {value}" for key, value in best["params"].items())
     return (
-        f"best of {trials} trials: trial {best['trial']}, {best['value']:.4g} with {settings}\n"
+        f"best of {trials} trials: trial {best['trial']}, {digits(best['value'], 4)} with {settings}\n"
         f"A maximum over trials, biased upwards: run it again on new seeds, with the flags given here and "
         f"optimist train {name} --config {out}/best.toml"
     )

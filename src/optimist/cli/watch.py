@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from ctypes.util import find_library
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optimist.cli.arguments import Parser
 from optimist.errors import ConfigError
+
+if TYPE_CHECKING:
+    from optimist.training.watch import Film
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,19 +33,12 @@ def main(argv: Sequence[str]) -> int:
     if options.steps < 1 or options.seed < 0:
         raise ConfigError(f"--steps must be at least 1 and --seed 0, got {options.steps}, {options.seed}")
 
-    from optimist.report.film import check_kind, write_film
-    from optimist.training.watch import film_agent, film_memory
-
+    if options.episode is not None and (options.greedy or options.seed):
+        raise ConfigError("--episode shows what was played, so --greedy and --seed have no part in it")
     if options.out is not None:
-        check_kind(options.out)
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and find_library("EGL"):
-        os.environ.setdefault("MUJOCO_GL", "egl")  # draws without a screen
-    if options.episode is None:
-        film = film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps)
-    else:
-        if options.greedy or options.seed:
-            raise ConfigError("--episode shows what was played, so --greedy and --seed have no part in it")
-        film = film_memory(options.run, options.episode, max_steps=options.steps)
+        check_target(options.out)
+
+    film = _film(options)
     if options.out is not None and not film.pictures:
         lacking = "its environment has" if options.episode is None else "the steps that its memory keeps have"
         raise ConfigError(f"{options.run} cannot be drawn, {lacking} no pictures; without --out it is text")
@@ -48,7 +47,41 @@ def main(argv: Sequence[str]) -> int:
     print(film.title)
     if film.pictures and not options.text:
         name = "watch.gif" if options.episode is None else f"memory-{options.episode}.gif"
-        out = options.out or options.run / name
-        write_film(film.pictures, out, film.fps)
-        print(f"written to {out}")
+        _write(film, options.out or options.run / name)
     return 0
+
+
+def check_target(out: Path) -> None:
+    """Raises where no film can be written; nothing heavy is loaded for it, and nothing made."""
+    from optimist.report.film import check_kind
+
+    check_kind(out)
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if out.is_dir():
+        reason = "it is a folder"
+    elif there != out and not there.is_dir():
+        reason = f"{there} is not a folder"
+    elif not os.access(there, os.W_OK):
+        reason = f"nobody here may write to {there}"
+    else:
+        return
+    raise ConfigError(f"cannot write {out}: {reason}; --out names another place")
+
+
+def _film(options: Namespace) -> Film:
+    from optimist.training.watch import film_agent, film_memory
+
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and find_library("EGL"):
+        os.environ.setdefault("MUJOCO_GL", "egl")  # draws without a screen
+    if options.episode is not None:
+        return film_memory(options.run, options.episode, max_steps=options.steps)
+    return film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps, progress=True)
+
+
+def _write(film: Film, out: Path) -> None:
+    from optimist.report.film import write_film
+
+    check_target(out)
+    print(f"writing {len(film.pictures):,} pictures ...", file=sys.stderr, flush=True)
+    write_film(film.pictures, out, film.fps)
+    print(f"written to {out}")

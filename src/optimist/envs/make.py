@@ -189,20 +189,23 @@ def _make(config: EnvConfig, spec: EnvSpec, mode: VectorizeMode, kwargs: dict[st
     except (TypeError, ValueError, KeyError, AssertionError, gymnasium.error.Error) as error:
         reason = _one_line(error.__cause__ or error)
         unknown = re.search(r"unexpected keyword argument '([^']+)'", reason)
-        if unknown and unknown[1] in config.kwargs and (near := _near_keyword(spec, own, unknown[1])):
-            raise UnknownName(f"no keyword of {spec.id} '{unknown[1]}'; did you mean '{near}'?") from error
+        if unknown and unknown[1] in config.kwargs and (told := _unknown_keyword(spec, own, unknown[1])):
+            raise told from error
         raise ConfigError(f"cannot make {spec.id} with env.kwargs {config.kwargs}: {reason}") from error
 
 
-def _near_keyword(spec: EnvSpec, vector: bool, name: str) -> str | None:
-    """The keyword of the environment's maker that is nearest to one it does not take, if any is near."""
+def _unknown_keyword(spec: EnvSpec, vector: bool, name: str) -> UnknownName | None:
+    """The error for a keyword that the environment's maker does not take; None if it is refused further within."""
     entry = spec.vector_entry_point if vector else spec.entry_point
     maker = load_env_creator(entry) if isinstance(entry, str) else entry
     assert maker is not None  # it has just been called
     parameters = inspect.signature(maker).parameters.values()
     taken = {parameter.name for parameter in parameters if parameter.kind in BY_NAME} - {"num_envs"}  # env.num_envs
-    near = difflib.get_close_matches(name, sorted(taken), n=1, cutoff=0.5)
-    return near[0] if near and name not in taken else None  # one that it takes is refused further within
+    if name in taken:
+        return None
+    open_end = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    known = f"known: {', '.join(sorted(taken))}{' and what it passes on' * open_end}"
+    return unknown_name(f"keyword of {spec.id}", name, taken, otherwise=known)
 
 
 def _nearest(name: str) -> str | None:

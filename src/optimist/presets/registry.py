@@ -95,5 +95,5 @@ def all_presets() -> list[Preset]:
 def get_preset(name: str) -> Preset:
     """The preset called `name`; an unknown one gets a suggestion."""
     if name not in _PRESETS:
-        raise unknown_name("preset", name, _PRESETS)
+        raise unknown_name("preset", name, _PRESETS, otherwise="`optimist presets` lists them")
     return _PRESETS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def write_trials(folder: Path, names: list[str], seeds: int, lines: list[dict[st
     write_text(folder / "trials.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     table = [["trial", "mean ± 95 %", *names], ["---"] * (len(names) + 2)]
     for line in lines:
-        mean = str(mean_interval(line["values"])) if line["values"] else line["state"]
+        mean = mean_in_words(line["values"]) if line["values"] else line["state"]
         table.append([str(line["trial"]), mean, *(short(line["params"].get(name)) for name in names)])
     text = "".join(f"| {' | '.join(row)} |\n" for row in table)
     note = f"\n{seeds} seeds a trial. The best of many is a maximum, biased upwards: run it again on new seeds.\n"
@@ -49,6 +50,20 @@ def write_trials(folder: Path, names: list[str], seeds: int, lines: list[dict[st
 def words(params: dict[str, Any]) -> str:
     """The settings of a trial on one line."""
     return ", ".join(f"{name} {short(value)}" for name, value in params.items())
+
+
+def mean_in_words(values: list[float]) -> str:
+    """The mean with four digits, for it decides between trials, and the half width of its 95 % interval with two."""
+    mean, half_width = mean_interval(values)
+    return digits(mean, 4) + (f" ± {digits(half_width, 2)}" if math.isfinite(half_width) else "")
+
+
+def digits(value: float, count: int) -> str:
+    """A number with so many significant digits and no exponent."""
+    if value == 0:
+        return "0"  # −0 too
+    places = max(0, count - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"
 
 
 def short(value: Any) -> str:

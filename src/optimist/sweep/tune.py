@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from optimist.config import RunConfig
 from optimist.errors import OptimistError, RunFolderError
-from optimist.report.means import mean_interval
 from optimist.sweep.drive import Driver
 from optimist.sweep.folder import WorkFolder
 from optimist.sweep.plan import RETRIES, Run, gpu_share
@@ -18,7 +17,7 @@ from optimist.sweep.run import make_executor
 from optimist.sweep.space import Space, nested
 from optimist.sweep.statistic import check_statistic, score
 from optimist.sweep.study import distributions, load_optuna, open_study
-from optimist.sweep.trials import trial_lines, words, write_trials
+from optimist.sweep.trials import mean_in_words, trial_lines, words, write_trials
 from optimist.tracking.config_io import merge, to_dict
 from optimist.tracking.metrics_log import read_metrics
 
@@ -178,7 +177,7 @@ class Tuner:
         trial.set_user_attr("values", numbers)
         self.study.tell(trial, sum(numbers) / len(numbers))
         best = self.study.best_trial
-        self.say(f"trial {trial.number}: {mean_interval(numbers)}; {words(trial.params)}; best: trial {best.number}")
+        self.say(f"trial {trial.number}: {mean_in_words(numbers)}; {words(trial.params)}; best: trial {best.number}")
 
     def _fail(self, trial: optuna.Trial, error: str) -> None:
         trial.set_user_attr("error", error)

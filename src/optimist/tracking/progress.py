@@ -1,15 +1,21 @@
-"""Progress: a live bar on a terminal, plain lines elsewhere; speed, time left, return, entropy, τ, memory fill."""
+"""Progress: a live bar on a terminal, plain lines elsewhere; speed, time left, return, entropy, τ, memory fill.
+
+`counting` is the little one, for work that has parts to count and nothing to measure.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -47,6 +53,7 @@ class Progress:
         self._marks: deque[tuple[float, int]] = deque([(clock(), start)], maxlen=RATE_WINDOW)
         self._last_line = clock()
         self._live: Live | None = None
+        self._known: dict[str, float] = {}  # newest values of what is shown: an update in which no game ends has no τ
 
     def __enter__(self) -> Progress:
         if not self.enabled:
@@ -62,13 +69,14 @@ class Progress:
         """Shows where the run is; cheap enough for every update."""
         now = self._clock()
         self._marks.append((now, step))
+        self._known |= _measured(metrics)
         if not self.enabled:
             return
         if self._live is not None:
-            self._live.update(self._draw(step, metrics))
+            self._live.update(self._draw(step, self._known))
         elif now - self._last_line >= self.every or step >= total_steps(self.config):
             self._last_line = now
-            self._print(f"{step:>9,}/{total_steps(self.config):,}  {self.line(step, metrics)}")
+            self._print(f"{step:>9,}/{total_steps(self.config):,}  {self.line(step, self._known)}")
 
     def message(self, text: str) -> None:
         """One line above the live display."""
@@ -88,7 +96,7 @@ class Progress:
     def _speed(self, step: int) -> list[str]:
         rate = self.steps_per_second
         left = max(total_steps(self.config) - step, 0)
-        return [f"{rate:,.0f} steps/s", f"{_duration(left / rate)} left" if rate else "– left"]
+        return [f"{rate:,.0f} steps/s", f"{duration(left / rate)} left" if rate else "– left"]
 
     def _draw(self, step: int, metrics: Mapping[str, Any]) -> Group:
         """Two rows that fit 80 columns: how far and how fast; what was measured."""
@@ -108,12 +116,33 @@ class Progress:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _numbers(metrics: Mapping[str, Any]) -> list[str]:
+def _measured(metrics: Mapping[str, Any]) -> dict[str, float]:
     """What SHOWN names and the run measures."""
-    found = [(label, metrics.get(name), form) for label, (name, form) in SHOWN.items()]
-    return [
-        f"{label} {form.format(float(value))}" for label, value, form in found if value is not None and value == value
-    ]
+    found = {name: metrics.get(name) for name, _ in SHOWN.values()}
+    return {name: float(value) for name, value in found.items() if value is not None and value == value}
+
+
+def _numbers(metrics: Mapping[str, Any]) -> list[str]:
+    """What is known of SHOWN, in words."""
+    known = _measured(metrics)
+    return [f"{label} {form.format(known[name])}" for label, (name, form) in SHOWN.items() if name in known]
+
+
+@contextmanager
+def counting(
+    what: str, total: int, enabled: bool = True, console: Console | None = None
+) -> Iterator[Callable[[], Any]]:
+    """Around work of `total` parts, on stderr: a bar on a terminal, one line elsewhere. Call it after each part."""
+    console = console or Console(stderr=True, quiet=not enabled)
+    if not console.is_terminal:
+        console.print(f"{what} ...", highlight=False, soft_wrap=True)
+        yield lambda: None
+        return
+    times = (TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"))
+    columns = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), *times)
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
 
 
 def header(config: RunConfig) -> str:
@@ -130,7 +159,8 @@ def total_steps(config: RunConfig) -> int:
     return config.total_updates * config.batch_size
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """1:05, or 2:46:39."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

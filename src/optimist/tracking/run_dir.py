@@ -109,10 +109,11 @@ class RunDir:
         return None if newest is None else checkpoint.checkpoint_step(newest)
 
     def how_to_go_on(self) -> str:
-        """What whoever stopped has to know: the command that goes on from the newest checkpoint, if there is one."""
-        saved = self.last_saved
-        command = f"`optimist resume {self.path}`"
-        return "nothing is saved yet" if saved is None else f"{command} goes on from step {saved:,}"
+        """What whoever stopped has to know: the command that goes on, and from where; none for a run without a line."""
+        saved, command = self.last_saved, f"`optimist resume {self.path}`"
+        if saved is None:
+            return "nothing is saved yet" + f": {command} begins at step 0" * self._has_lines
+        return f"{command} goes on from step {saved:,}"
 
     def load_checkpoint(self) -> Nested | None:
         """The newest checkpoint's state, or None before the first; metrics.jsonl is cut back to that moment."""
@@ -195,12 +196,16 @@ class RunDir:
 
     def _remove_if_unused(self) -> None:
         """A run that was refused before its first line leaves nothing in the way of the next attempt."""
-        metrics = self.path / METRICS
-        if _content(self.path) <= {LOCK, CONFIG, METRICS} and not (metrics.exists() and metrics.stat().st_size):
+        if _content(self.path) <= {LOCK, CONFIG, METRICS} and not self._has_lines:
             for name in (CONFIG, METRICS, LOCK):
                 (self.path / name).unlink(missing_ok=True)
             if self._made:
                 self.path.rmdir()
+
+    @property
+    def _has_lines(self) -> bool:
+        metrics = self.path / METRICS
+        return metrics.exists() and metrics.stat().st_size > 0
 
     def _require_lock(self) -> None:
         if self._lock is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,28 @@ from optimist.errors import OptimistError
 from optimist.networks.policy import PolicyNetwork
 from optimist.report.means import mean_interval
 from optimist.rollout.stepper import VectorStepper
+from optimist.tracking.progress import counting
 from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
 
 MOST_ENVS = 16
 MOST_STEPS = 200_000
 """Steps after which an episode is taken for one that never ends; a whole game of Atari has 27,000."""
+FEWEST_EPISODES = 5
+"""Of an evaluation with an interval. Of fewer it says nothing: two of Pong gave −31.7 to −6.3; −21 is the worst."""
 
 
 def play(
-    policy: PolicyNetwork, config: EnvConfig, episodes: int, *, greedy: bool, seed: int, task_seed: int
+    policy: PolicyNetwork,
+    config: EnvConfig,
+    episodes: int,
+    *,
+    greedy: bool,
+    seed: int,
+    task_seed: int,
+    tick: Callable[[], Any] = lambda: None,
 ) -> list[dict[str, Any]]:
-    """Return, length and goal of `episodes` whole episodes.
+    """Return, length and goal of `episodes` whole episodes; `tick` is called for each.
 
     Each environment plays its share to the end, so that short episodes are not counted more often than long ones.
     """
@@ -62,6 +73,8 @@ def play(
             goals = moved.final_infos.get("goal")
             for n in np.flatnonzero(moved.ended):
                 goal = None if goals is None else bool(goals[n])
+                if len(played[n]) < shares[n]:
+                    tick()
                 played[n].append({"return": float(returns[n]), "length": int(lengths[n]), "goal": goal})
                 returns[n], lengths[n] = 0.0, 0
     finally:
@@ -71,15 +84,19 @@ def play(
 
 
 def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate."""
+    """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate.
+
+    Fewer than `FEWEST_EPISODES` have no interval.
+    """
     returns = [episode["return"] for episode in played]
     mean, half_width = mean_interval(returns)
+    enough = len(returns) >= FEWEST_EPISODES
     error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
     summary = {
         "episodes": len(returns),
         "mean_return": mean,
         "standard_error": error,
-        "interval_95": [mean - half_width, mean + half_width],
+        "interval_95": [mean - half_width, mean + half_width] if enough else None,
         "mean_length": statistics.fmean(episode["length"] for episode in played),
     }
     if played[0]["goal"] is not None:
@@ -87,15 +104,19 @@ def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
     return summary
 
 
-def evaluate(run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0) -> dict[str, Any]:
+def evaluate(
+    run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0, *, progress: bool = False
+) -> dict[str, Any]:
     """Evaluate a run's last policy on fresh episodes, or that of its newest checkpoint if it has not ended."""
     from optimist.training.newest import newest_agent
 
     agent, which = newest_agent(run)
     prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
-    played = play(agent.policy, agent.config.env, episodes, greedy=greedy, seed=fresh, task_seed=agent.config.seed)
-    return {"run": str(run), "seed": seed, **summarize_policy(played, agent.config.env, which, greedy=greedy)}
+    env, task = agent.config.env, agent.config.seed
+    with counting(f"playing {episodes:,} episodes", episodes, progress) as tick:
+        played = play(agent.policy, env, episodes, greedy=greedy, seed=fresh, task_seed=task, tick=tick)
+    return {"run": str(run), "seed": seed, **summarize_policy(played, env, which, greedy=greedy)}
 
 
 def summarize_policy(

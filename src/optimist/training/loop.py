@@ -323,7 +323,7 @@ class Trainer:
         if saving and (self.config.save_when_stopped or (self.saves_envs and not self.collector.underway)):
             self._restart_and_save()
         lost = saving and self.run_dir.last_saved != self.step
-        hint = " (save_when_stopped would have saved here)" if lost else ""
+        hint = " (--save-when-stopped would have saved here)" if lost else ""
         display.message(f"stopped at step {self.step:,}; {self.run_dir.how_to_go_on()}{hint}")
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 

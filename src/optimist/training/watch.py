@@ -14,6 +14,7 @@ from optimist.envs.make import AnyVectorEnv, make_envs
 from optimist.errors import ConfigError
 from optimist.report.film import Picture
 from optimist.rollout.stepper import VectorStepper
+from optimist.tracking.progress import counting
 from optimist.tracking.run_dir import RunDir
 from optimist.training.build import make_anchor, prepare_torch
 from optimist.training.newest import newest_agent, newest_checkpoint
@@ -33,7 +34,9 @@ class Film:
     lines: list[str] = field(default_factory=list)
 
 
-def film_agent(run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000) -> Film:
+def film_agent(
+    run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000, progress: bool = False
+) -> Film:
     """One episode of the run's last policy, or of its newest checkpoint while it trains."""
     agent, which = newest_agent(run)
     config = agent.config
@@ -44,15 +47,17 @@ def film_agent(run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int
     agent.generator.manual_seed(derive_seed(seed, "evaluation"))
     total, steps, ended = 0.0, 0, False
     try:
-        obs, _ = stepper.reset(derive_seed(seed, "evaluation"))
-        _show(film, envs, mode)
-        while not ended and steps < max_steps:
-            actions = np.asarray(agent.act(obs, greedy=greedy))
-            moved = stepper.step(actions)
-            obs, total, steps, ended = moved.obs, total + float(moved.rewards[0]), steps + 1, bool(moved.ended[0])
-            film.lines.append(_line(steps, actions[0], float(moved.rewards[0]), total))
-            if not ended:  # what follows an end belongs to the next episode
-                _show(film, envs, mode)
+        with counting(f"playing one episode, at most {max_steps:,} steps", max_steps, progress) as tick:
+            obs, _ = stepper.reset(derive_seed(seed, "evaluation"))
+            _show(film, envs, mode)
+            while not ended and steps < max_steps:
+                actions = np.asarray(agent.act(obs, greedy=greedy))
+                moved = stepper.step(actions)
+                obs, total, steps, ended = moved.obs, total + float(moved.rewards[0]), steps + 1, bool(moved.ended[0])
+                film.lines.append(_line(steps, actions[0], float(moved.rewards[0]), total))
+                if not ended:  # what follows an end belongs to the next episode
+                    _show(film, envs, mode)
+                tick()
     finally:
         envs.close()
     cut = "" if ended else ", cut off there"
@@ -70,11 +75,13 @@ def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
     step, state = newest_checkpoint(folder)
     memory = anchor.memory
     memory.load_state_dict((state["anchor"]["opr"] if beside.enabled else state["anchor"])["memory"])
-    if not 1 <= rank <= len(memory.episodes):
-        raise ConfigError(f"the memory of {run} holds {len(memory.episodes)} episodes at step {step:,}, got {rank}")
+    number = len(memory.episodes)
+    if not 1 <= rank <= number:
+        which = f"--episode goes from 1 to {number}, got {rank}" if number else "none of them can be shown"
+        raise ConfigError(f"the memory of {run} holds {number} episodes at step {step:,}: {which}")
     stored = sorted(memory.episodes, key=lambda episode: episode.total_reward, reverse=True)[rank - 1]
     part = "the end of " if stored.clipped else ""
-    title = f"{part}episode {rank} of {len(memory.episodes)} in the memory at step {step:,}: "
+    title = f"{part}episode {rank} of {number} in the memory at step {step:,}: "
     cut = f", the first {max_steps:,} of them shown" if len(stored.rows) > max_steps else ""
     film = Film(f"{title}return {stored.total_reward:g}, {len(stored.rows):,} steps{cut}")
     frames = memory.pools["frames"][stored.frames[memory.frame_stack - 1 :]].numpy()

@@ -82,6 +82,11 @@ def test_games_for_two_are_refused_because_ale_would_end_the_process(game):
         ({"game": "Pong", "sticky": 0.0, "max_frames": 0.5}, ConfigError, "max_frames must be a whole number"),
         ({"game": "Pong", "sticky": 0.0, "render_mode": "human"}, ConfigError, "render_mode must be 'rgb_array'"),
         ({"game": "Pong", "sticky": 0.0, "stiky": 1}, ConfigError, r"no keyword .* 'stiky'; did you mean 'sticky'"),
+        (
+            {"game": "Pong", "sticky": 0.0, "nonsense": 3},
+            UnknownName,
+            r"^no keyword of optimist/Atari-v0 'nonsense'; known: backend, .*, sticky",
+        ),
     ],
 )
 def test_bad_settings_are_named_in_one_line(kwargs, error, message):

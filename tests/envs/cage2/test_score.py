@@ -63,6 +63,13 @@ def test_intervals_by_hand():
     assert score.as_dict()["interval_95"] == pytest.approx([-3.392, -2.608], abs=1e-3)
 
 
+def test_a_handful_of_episodes_has_no_interval():
+    few, enough = (CellScore("B_line", 30, episodes, -3.0, 2.0) for episodes in (4, 5))
+    assert math.isnan(few.half_width)
+    assert math.isnan(Score("final", "official", True, (few, enough)).half_width)
+    assert enough.half_width == pytest.approx(1.959964 * 2.0 / math.sqrt(5))
+
+
 def test_the_leaderboard_is_whole_and_ordered():
     rows = leaderboard()["rows"]
     assert [row["place"] for row in rows] == list(range(1, 21))

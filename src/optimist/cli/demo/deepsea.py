@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist.cli.arguments import print_result
-from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, run_live
+from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, expected_time, run_live
 from optimist.presets import get_preset
 from optimist.report.proportions import wilson_interval
 from optimist.training.parallel import Job
 
 METHODS = {"PPO": "deepsea/ppo", "PPO+OPR": "deepsea/opr"}
+CORE_SECONDS = 60.0
+"""Of one core for a million steps, measured on two."""
 COLUMNS = {
     "saw the goal": lambda newest: str(sum(bool(line.get("rollout/goal_seen")) for line in newest)),
     "have it now": lambda newest: str(sum(line.get("rollout/goal_rate", 0.0) >= 0.9 for line in newest)),
@@ -34,7 +36,8 @@ def main(argv: Sequence[str]) -> int:
             jobs.append(Job(label, config, out / f"{preset.replace('/', '-')}-{seed}"))
     Console(stderr=True).print(
         f"DeepSea-12, {options.total_steps:,} steps, {options.seeds} seeds of {' and '.join(METHODS)}, "
-        f"{options.jobs} runs at a time. The treasure lies at the end of one of 4,096 paths.",
+        f"{options.jobs} runs at a time, {expected_time(jobs, options.jobs, CORE_SECONDS)}. "
+        "The treasure lies at the end of one of 4,096 paths.",
         highlight=False,
     )
     summaries = run_live(jobs, options.jobs, COLUMNS)

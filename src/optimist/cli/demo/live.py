@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -17,6 +19,7 @@ from optimist.cli.arguments import Parser
 from optimist.cores import available_cores
 from optimist.errors import ConfigError, RunFolderError
 from optimist.tracking.atomic import disk_errors
+from optimist.tracking.progress import duration
 from optimist.training.parallel import Job, run_all
 
 Column = Callable[[list[dict[str, Any]]], str]
@@ -52,6 +55,13 @@ def demo_folder(out: Path | None) -> Path:
     return folder
 
 
+def expected_time(jobs: Sequence[Job], workers: int, core_seconds: float) -> str:
+    """About how long the jobs take, given the measured seconds of one core for a million steps."""
+    steps, cores = sum(map(_budget, jobs)), min(workers, available_cores(), len(jobs))
+    minutes = math.ceil(steps / 1e6 * core_seconds / cores / 60)
+    return f"about {minutes} minute{'s' * (minutes > 1)} of training on {cores} free core{'s' * (cores > 1)}"
+
+
 def run_live(jobs: Sequence[Job], workers: int, columns: dict[str, Column]) -> list[dict[str, Any]]:
     """Train all jobs while a table shows, for each method, how far its runs are; their summaries in order."""
     console = Console(stderr=True)
@@ -63,12 +73,35 @@ def run_live(jobs: Sequence[Job], workers: int, columns: dict[str, Column]) -> l
 
 
 def _run_shown(jobs: Sequence[Job], workers: int, columns: dict[str, Column], console: Console) -> list[dict[str, Any]]:
+    left = TimeLeft(jobs)
     if not console.is_terminal:
-        return run_all(jobs, workers, _Lines(jobs, columns, console), every=2.0)
+        return run_all(jobs, workers, _Lines(jobs, left, console), every=2.0)
     with Live(console=console, refresh_per_second=4) as live:
-        summaries = run_all(jobs, workers, lambda: live.update(_progress(jobs, columns)))
+        summaries = run_all(jobs, workers, lambda: live.update(Group(_progress(jobs, columns), left.words())))
         live.update(_progress(jobs, columns))
     return summaries
+
+
+class TimeLeft:
+    """How long the jobs will still take, if they go on as fast as they have since their first steps."""
+
+    def __init__(self, jobs: Sequence[Job], clock: Callable[[], float] = time.monotonic) -> None:
+        self.jobs, self.clock = jobs, clock
+        self.budget, self.first = sum(map(_budget, jobs)), (0.0, 0)  # when steps were first seen, and how many
+
+    def words(self) -> str:
+        """`about 1:40 left`; empty while there is nothing to go by, and nothing left."""
+        now, done = self.clock(), sum(latest["step"] for job in self.jobs if (latest := job.latest()))
+        if not self.first[1]:
+            self.first = now, done
+        begin, before = self.first
+        if not before < done < self.budget:
+            return ""
+        return f"about {duration((now - begin) * (self.budget - done) / (done - before))} left"
+
+
+def _budget(job: Job) -> int:
+    return job.config.total_updates * job.config.batch_size
 
 
 def _progress(jobs: Sequence[Job], columns: dict[str, Column]) -> Table:
@@ -77,8 +110,7 @@ def _progress(jobs: Sequence[Job], columns: dict[str, Column]) -> Table:
     for label in dict.fromkeys(job.label for job in jobs):
         own = [(job, job.latest()) for job in jobs if job.label == label]
         newest = [latest for _, latest in own if latest]
-        budget = sum(job.config.total_updates * job.config.batch_size for job, _ in own)
-        bar = ProgressBar(budget, sum(latest["step"] for latest in newest), width=30)
+        bar = ProgressBar(sum(_budget(job) for job, _ in own), sum(latest["step"] for latest in newest), width=30)
         shown = [column(newest) if newest else "" for column in columns.values()]
         table.add_row(label, bar, f"{_done(job for job, _ in own)}/{len(own)}", *shown)
     return table
@@ -91,11 +123,11 @@ def _done(jobs: Any) -> int:
 class _Lines:
     """Plain lines where there is no terminal: one whenever a run has ended."""
 
-    def __init__(self, jobs: Sequence[Job], columns: dict[str, Column], console: Console) -> None:
-        self.jobs, self.columns, self.console, self.last = jobs, columns, console, -1
+    def __init__(self, jobs: Sequence[Job], left: TimeLeft, console: Console) -> None:
+        self.jobs, self.left, self.console, self.last = jobs, left, console, -1
 
     def __call__(self) -> None:
-        done = _done(self.jobs)
+        done, left = _done(self.jobs), self.left.words()
         if done != self.last:
             self.last = done
-            self.console.print(f"{done}/{len(self.jobs)} runs done", highlight=False)
+            self.console.print(", ".join(filter(None, (f"{done}/{len(self.jobs)} runs done", left))), highlight=False)

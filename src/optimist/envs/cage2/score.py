@@ -20,6 +20,8 @@ from optimist.errors import ConfigError
 
 HORIZONS: Final = (30, 50, 100)
 Z_95: Final = 1.959964
+FEWEST_EPISODES: Final = 5
+"""Of a cell, for an interval: fewer say next to nothing about the spread."""
 LEADERBOARD: Final = Path(__file__).with_name("data") / "leaderboard.json"
 
 
@@ -35,8 +37,8 @@ class CellScore:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean; nan for one episode, which says nothing about others."""
-        return self.std / math.sqrt(self.episodes) if self.episodes > 1 else math.nan
+        """Standard error of the mean; nan for too few episodes to know it."""
+        return self.std / math.sqrt(self.episodes) if self.episodes >= FEWEST_EPISODES else math.nan
 
     @property
     def half_width(self) -> float:
