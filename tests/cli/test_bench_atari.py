@@ -87,6 +87,24 @@ def test_the_tables_fit_80_columns_and_shorten_nothing(memory, monkeypatch, caps
     assert ("GiB" in out) == bool(memory)
 
 
+def test_shares_are_of_the_emulators_that_they_name(monkeypatch):
+    def speed_of(game, division, seconds):
+        return {"threads": 100.0, "processes": 250.0}[division.workers] * (2 if division.games == 64 else 1)
+
+    monkeypatch.setattr(bench_atari, "SIZES", (8, 64))
+    monkeypatch.setattr(bench_atari, "_divisions", divisions_without_envpool(bench_atari._divisions))
+    monkeypatch.setattr(bench, "emulator_speed", speed_of)
+    monkeypatch.setattr(speed, "sustained_speed", lambda config, seconds: {"steps_per_second": 50.0})
+    figures = bench_atari.measure("Pong", "cpu", 0.1, ["atari/ppo"])["training"]["atari/ppo"]
+    assert figures["share_of_emulator_in_threads"] == 0.5
+    assert figures["share_of_emulator_at_this_size"] == (0.2 if CAN_SHARE else 0.5)
+    assert figures["share_of_emulator_at_its_best"] == (0.1 if CAN_SHARE else 0.25)
+
+
+def divisions_without_envpool(divisions):
+    return lambda: [division for division in divisions() if division.backend == "ale"]
+
+
 def test_without_presets_no_table_of_training_is_printed(capsys):
     result = {"game": "Pong", "device": "CPU", "cores": 2, "emulator": {"8 games": 900.0}, "training": {}}
     bench_atari.print_figures(result | {"opr_over_ppo": {}})

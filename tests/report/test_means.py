@@ -44,6 +44,7 @@ def test_one_value_has_no_interval_and_equal_values_have_none_to_speak_of():
         (Interval(-0.0008, math.nan), "-0.0008"),
         (Interval(0.0, 0.0), "0.00 ± 0.00"),
         (Interval(0.001, 0.02), "0.00 ± 0.02"),
+        (Interval(-0.001, 0.02), "0.00 ± 0.02"),  # no zero is negative
         (Interval(math.nan, math.nan), "nan"),
     ],
 )

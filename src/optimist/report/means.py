@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
     def __str__(self) -> str:
         largest = max((abs(number) for number in self if math.isfinite(number)), default=0.0)
-        form = ".2g" if 0 < largest < 0.005 else ".2f"  # two decimals would show only zeros
+        form = ".2g" if 0 < largest < 0.005 else "z.2f"  # two decimals would show only zeros; z: no zero is negative
         half = f" ± {self.half_width:{form}}" if math.isfinite(self.half_width) else ""
         return f"{self.mean:{form}}{half}"
 
