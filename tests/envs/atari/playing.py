@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from optimist.envs.atari import AtariVectorEnv
@@ -35,3 +37,19 @@ def same(one, other):
 
     pairs = [(a, b) for x, y in zip(one, other, strict=True) for a, b in zip(parts(x), parts(y), strict=True)]
     return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def is_alive(pid):
+    """Whether the process still does anything."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_gone(pids, seconds=20.0):
+    end = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(is_alive, pids))
