@@ -157,6 +157,17 @@ def test_of_many_that_fail_alike_one_is_heard():
     assert time.monotonic() - begin < 4
 
 
+def test_one_that_cannot_go_on_ends_them_all():
+    envs = apart("Pong", 2, lanes=2)
+    envs.reset(seed=0)
+    pids = players_of(envs)
+    envs.begin(np.array([0]), np.array([99]))  # `step` would have refused this
+    with pytest.raises(OptimistError, match=r"^the process that plays Pong ended: IndexError: [^\n]*$"):
+        envs.arrived()
+    assert wait_until_gone(pids)
+    envs.close()
+
+
 def test_whoever_waits_for_games_may_be_called_away():
     envs = apart("Pong")
     envs.reset(seed=0)
