@@ -269,6 +269,8 @@ def test_cores_have_a_process_each_or_two_and_only_spare_ones_look_for_news(
 def test_games_that_are_shown_are_played_by_the_emulators_of_the_camera():
     envs = apart("Pong", render_mode="rgb_array")
     assert isinstance(envs.players, Lanes)
+    assert envs.notes == ["emulators in processes of their own show nothing: here they play in threads"]
+    assert make("Pong", workers="auto", render_mode="rgb_array").notes == []
 
 
 def wait_until_answered(envs):
@@ -316,11 +318,11 @@ def test_only_games_that_have_begun_since_are_prepared():
 
 
 def test_where_there_are_no_such_processes_a_note_says_so(monkeypatch):
-    said = "emulators in processes of their own are {}: here they play in threads"
+    said = "emulators in processes of their own {}: here they play in threads"
     pooled = make("Pong", workers="processes", backend="envpool")
-    assert said.format("ale-py's") in pooled.notes
+    assert said.format("are ale-py's") in pooled.notes
     monkeypatch.setattr(vector, "CAN_SHARE", False)
-    assert apart("Pong").notes == [said.format("for Linux on x86-64")]
+    assert apart("Pong").notes == [said.format("are for Linux on x86-64")]
     assert make("Pong", workers="auto").notes == []
     assert play(apart("Pong"), np.zeros((2, 1), np.int64), seed=0)
 

@@ -19,6 +19,7 @@ from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, expecte
 from optimist.presets import get_preset
 from optimist.report.figures import require_matplotlib
 from optimist.report.means import difference_interval, mean_interval
+from optimist.report.scores import counted
 from optimist.training.parallel import Job
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def main(argv: Sequence[str]) -> int:
     shortened = f"shortened: {options.total_steps:,} of the paper's {FULL_SIZE:,} steps"
     console = Console(stderr=True)
     console.print(
-        f"CAGE 2, {RED}, {HORIZON} steps a game, rules {RULES}; {options.seeds} seeds a method ({shortened}), "
-        f"{options.jobs} runs at a time; {expected_time(jobs, options.jobs, CORE_SECONDS)}",
+        f"CAGE 2, {RED}, {HORIZON} steps a game, rules {RULES}; {counted(options.seeds, 'seed')} a method "
+        f"({shortened}), {options.jobs} runs at a time; {expected_time(jobs, options.jobs, CORE_SECONDS)}",
         highlight=False,
     )
     run_live(jobs, options.jobs, {"return now": lambda newest: f"{_mean_return(newest):.1f}"})
@@ -115,7 +116,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     if not undecided:
         return ""
     return (
-        f"{with_opr['seeds']} short run{'s' * (with_opr['seeds'] > 1)} of each cannot tell "
+        f"{counted(with_opr['seeds'], 'short run')} of each cannot tell "
         f"{with_opr['method']} and {plain['method']} apart "
         f"({', '.join(undecided)}). What OPR keeps is to be seen in `optimist demo deepsea`.\n"
     )

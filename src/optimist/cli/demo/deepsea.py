@@ -13,6 +13,7 @@ from optimist.cli.arguments import print_result
 from optimist.cli.demo.live import check_demo, demo_folder, demo_parser, expected_time, run_live
 from optimist.presets import get_preset
 from optimist.report.proportions import wilson_interval
+from optimist.report.scores import counted
 from optimist.training.parallel import Job
 
 METHODS = {"PPO": "deepsea/ppo", "PPO+OPR": "deepsea/opr"}
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
             config = replace(get_preset(preset)(), seed=seed, total_steps=options.total_steps, tensorboard=False)
             jobs.append(Job(label, config, out / f"{preset.replace('/', '-')}-{seed}"))
     Console(stderr=True).print(
-        f"DeepSea-12, {options.total_steps:,} steps, {options.seeds} seeds of {' and '.join(METHODS)}, "
+        f"DeepSea-12, {options.total_steps:,} steps, {counted(options.seeds, 'seed')} of {' and '.join(METHODS)}, "
         f"{options.jobs} runs at a time, {expected_time(jobs, options.jobs, CORE_SECONDS)}. "
         "The treasure lies at the end of one of 4,096 paths.",
         highlight=False,

@@ -23,8 +23,11 @@ from optimist.envs.atari.emulator import find_rom
 from optimist.envs.atari.players import Games
 from optimist.errors import OptimistError, ProcessEnded, missing_extra
 
-HAS_BELLS = hasattr(os, "memfd_create") and hasattr(os, "eventfd")
-CAN_SHARE = HAS_BELLS and platform.machine() == "x86_64" and bool(sys.executable)
+CAN_SHARE = (
+    all(hasattr(os, name) for name in ("memfd_create", "eventfd"))
+    and platform.machine() == "x86_64"
+    and bool(sys.executable)
+)
 """Memory and bells that processes share and that are gone with the last of them: Linux has these. On other processors
 one process may see what another wrote in another order. A Python within another program cannot begin a second."""
 NAP = 3e-4

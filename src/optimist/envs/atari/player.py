@@ -41,7 +41,7 @@ def lead(host: int, to_host: int, descriptor: int, bells: list[int], task: str) 
             players.append(_fork(line, board.part(slice(begin, end)), bell, settings))
         _watch(line, host)
     except Exception as error:  # whatever it is, the host says it
-        _say(line, error)
+        _say(line, f"{type(error).__name__}: {error}")
     for player in players:  # nobody else may be there to bury them
         with suppress(ProcessLookupError, ChildProcessError):
             os.kill(player, signal.SIGKILL)
@@ -59,7 +59,7 @@ def _fork(line: socket.socket, games: Board, bell: int, settings: dict[str, Any]
         if os.getppid() == leader:  # it may have gone before it was said
             Player(games, bell, **settings).play()
     except Exception as error:
-        _say(line, error)
+        _say(line, f"{type(error).__name__}: {error}")
     os._exit(1)
 
 
@@ -70,15 +70,14 @@ def _watch(line: socket.socket, host: int) -> None:
     while not hung_up.poll(1e3 * NAP) and os.getppid() == host:
         player, status = os.waitpid(-1, os.WNOHANG)
         if player and os.WIFSIGNALED(status):  # else it has said why
-            with suppress(ConnectionError):
-                line.sendall(f"killed by signal {os.WTERMSIG(status)}".encode())
+            _say(line, f"killed by signal {os.WTERMSIG(status)}")
         if player:
             return
 
 
-def _say(line: socket.socket, error: Exception) -> None:
+def _say(line: socket.socket, words: str) -> None:
     with suppress(ConnectionError):
-        line.sendall((" ".join(f"{type(error).__name__}: {error}".split()) + "\n").encode())
+        line.sendall(f"{' '.join(words.split())}\n".encode())
 
 
 class Player:

@@ -72,32 +72,27 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         whose they are, "ale" or "envpool".
         """
         _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
-        if render_mode not in (None, "rgb_array"):
-            raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
-        if backend not in BACKENDS:
-            raise unknown_name("Atari back-end", str(backend), BACKENDS)
+        _check_names(render_mode, backend)
         self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
         self.notes = [DIFFERENCES] if backend == "envpool" else []
-        idle, apart = _is_idle(priority, self.notes), _is_apart(workers, backend, self.notes)
-        if render_mode is not None:
-            apart = False  # a camera plays along, and its emulators are ale-py's own
+        idle = _is_idle(priority, self.notes)
+        apart = _is_apart(workers, backend, shown=render_mode is not None, notes=self.notes)
         lanes = min(num_envs, lanes or _most_lanes(num_envs, apart=apart, idle=idle))
-        share = max(1, (1 + idle) * available_cores() // lanes)
-        threads = threads or min(share, -(-num_envs // lanes))
-        bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
+        threads = threads or min(max(1, (1 + idle) * available_cores() // lanes), -(-num_envs // lanes))
+        self.bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "idle": idle}
         self.players: Players
         if apart:
-            patience = PATIENCE if lanes < available_cores() and not is_nice() else 0.0
-            self.players = PlayersApart(game, num_envs, bounds, stack=stack, patience=patience, **settings)
+            settings["patience"] = PATIENCE if lanes < available_cores() and not is_nice() else 0.0
+            self.players = PlayersApart(game, num_envs, self.bounds, stack=stack, **settings)
         else:
             settings["threads"] = threads
-            self.players = Lanes(game, num_envs, bounds, stack=stack, backend=backend, **settings)
+            self.players = Lanes(game, num_envs, self.bounds, stack=stack, backend=backend, **settings)
         self.camera = None
         if render_mode is not None:
             self.camera = BACKENDS[backend](game, num_envs, stack=stack, **settings, in_color=True)
         self.screens: Pixels | None = None
-        self.board, self.bounds, self.life_loss_ends = self.players.board, bounds, life_loss_ends
+        self.board, self.life_loss_ends = self.players.board, life_loss_ends
         self.longest_episode = -(-max_frames // FRAME_SKIP)
         self.action_meanings = list(action_names(game))
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
@@ -233,15 +228,21 @@ def _is_idle(priority: str, notes: list[str]) -> bool:
     return priority == "idle" and HAS_IDLE_PRIORITY
 
 
-def _is_apart(workers: str, backend: str, notes: list[str]) -> bool:
+def _is_apart(workers: str, backend: str, *, shown: bool, notes: list[str]) -> bool:
     """Whether the emulators play in processes of their own."""
     if workers not in ("threads", "processes", "auto"):
         raise unknown_name("kind of workers", str(workers), ("threads", "processes", "auto"))
-    can = backend == "ale" and CAN_SHARE
-    if workers == "processes" and not can:
-        whose = "for Linux on x86-64" if backend == "ale" else "ale-py's"
-        notes.append(f"emulators in processes of their own are {whose}: here they play in threads")
-    return can and workers != "threads"
+    if backend != "ale":
+        hindrance = "are ale-py's"
+    elif not CAN_SHARE:
+        hindrance = "are for Linux on x86-64"
+    elif shown:  # a camera plays along, and its emulators are those of threads
+        hindrance = "show nothing"
+    else:
+        return workers != "threads"
+    if workers == "processes":
+        notes.append(f"emulators in processes of their own {hindrance}: here they play in threads")
+    return False
 
 
 def _most_lanes(num_envs: int, *, apart: bool, idle: bool) -> int:
@@ -250,6 +251,13 @@ def _most_lanes(num_envs: int, *, apart: bool, idle: bool) -> int:
     At least four: where there are fewer cores, some have to play while others are decided for.
     """
     return max(4, (1 + idle) * available_cores()) if apart else max(1, min(8, num_envs // 2))
+
+
+def _check_names(render_mode: str | None, backend: str) -> None:
+    if render_mode not in (None, "rgb_array"):
+        raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
+    if backend not in BACKENDS:
+        raise unknown_name("Atari back-end", str(backend), BACKENDS)
 
 
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:
