@@ -1,62 +1,31 @@
-"""CAGE Challenge 2, exactly and fast: the rules of one game in small compiled functions, run over all games.
-
-Importing this package loads no compiler; the names below load it when they are first used.
-"""
+"""CAGE Challenge 2: ids and labels of the package `cage2` here. Importing this package does not load Numba."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-import gymnasium
-
-if TYPE_CHECKING:
-    from optimist.envs.cage2.cardiff import CardiffVectorEnv, fall_back, fingerprint, scan_memory
-    from optimist.envs.cage2.env import CageVectorEnv
-    from optimist.envs.cage2.expert import ExpertVectorEnv
-    from optimist.envs.cage2.single import CageEnv, CardiffEnv, ExpertEnv
-    from optimist.envs.cage2.verify import verify_files
-
-_HOMES = {
-    "CageEnv": "single",
-    "CageVectorEnv": "env",
-    "CardiffEnv": "single",
-    "CardiffVectorEnv": "cardiff",
-    "ExpertEnv": "single",
-    "ExpertVectorEnv": "expert",
-    "fall_back": "cardiff",
-    "fingerprint": "cardiff",
-    "scan_memory": "cardiff",
-    "verify_files": "verify",
-}
-
-__all__ = [
-    "CageEnv",
-    "CageVectorEnv",
-    "CardiffEnv",
-    "CardiffVectorEnv",
-    "ExpertEnv",
-    "ExpertVectorEnv",
-    "fall_back",
-    "fingerprint",
-    "register_cage2",
-    "scan_memory",
-    "verify_files",
-]
+from optimist.envs.family import Family
+from optimist.errors import install_command
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def cage2_label(red: str = "B_line", rules: str = "final", horizon: int = 30, green: str = "Sleep") -> str:
+    """Attacker, rules and length of an episode."""
+    return f"{red}, {rules} rules, {horizon} steps" + ("" if green == "Sleep" else f", green {green}")
 
 
-def register_cage2() -> None:
-    """Registers the game as it is (52 bits, 145 actions), and behind the Cardiff and the expert interface."""
-    for name, single, many in (
-        ("optimist/CAGE2-v0", "single:CageEnv", "env:CageVectorEnv"),
-        ("optimist/CAGE2Cardiff-v0", "single:CardiffEnv", "cardiff:CardiffVectorEnv"),
-        ("optimist/CAGE2Expert-v0", "single:ExpertEnv", "expert:ExpertVectorEnv"),
-    ):
-        if name not in gymnasium.registry:
-            gymnasium.register(name, entry_point=f"{__name__}.{single}", vector_entry_point=f"{__name__}.{many}")
+LABEL_KWARGS = ("red", "rules", "horizon", "green")
+FAMILIES = (
+    Family(
+        name="CAGE Challenge 2",
+        envs={
+            f"optimist/{name}-v0": {"entry_point": f"cage2.{single}", "vector_entry_point": f"cage2.{vector}"}
+            for name, single, vector in (
+                ("CAGE2", "env:CageEnv", "vector_env:CageVectorEnv"),  # 52 bits, 145 actions
+                ("CAGE2Cardiff", "env:CardiffEnv", "cardiff:CardiffVectorEnv"),
+                ("CAGE2Expert", "env:ExpertEnv", "expert.env:ExpertVectorEnv"),
+            )
+        },
+        label=lambda _, kwargs: cage2_label(**{key: kwargs[key] for key in LABEL_KWARGS if key in kwargs}),
+        label_kwargs=LABEL_KWARGS,
+        performance_kwargs=("threads",),
+        install=install_command("cage2"),
+    ),
+)

@@ -1,0 +1,5 @@
+"""`python -m cage2`."""
+
+from cage2.cli import main
+
+raise SystemExit(main())

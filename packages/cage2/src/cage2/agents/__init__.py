@@ -1,0 +1,1 @@
+"""Agents that defend the network, and the interface they share."""

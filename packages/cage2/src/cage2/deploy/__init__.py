@@ -1,0 +1,1 @@
+"""Agents as files for the original game."""

@@ -1,0 +1,1 @@
+"""Compiled rules of CAGE Challenge 2, Scenario2."""
