@@ -1,4 +1,4 @@
-"""The cores of this computer, and threads that leave them to others."""
+"""CPU cores and the priorities of processes and threads."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def own_policy() -> int:
     return os.sched_getscheduler(0)
 
 
-def test_there_is_a_core_to_use():
+def test_at_least_one_core_is_available():
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
 
 
-def test_cores_are_counted_where_a_process_cannot_ask_for_its_own(monkeypatch):
+def test_all_cores_count_where_the_system_has_no_affinity(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert available_cores() == os.cpu_count()
 
 
-def test_a_nice_process_is_one_that_was_asked_to_be():
+def test_a_nice_process_is_detected():
     program = "from optimist.cores import be_nice, is_nice; print(is_nice()); be_nice(); print(is_nice())"
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True).stdout.split() == ["False", "True"]
@@ -37,7 +37,7 @@ def test_a_nice_process_is_one_that_was_asked_to_be():
 
 
 @linux
-def test_threads_begun_at_idle_priority_keep_it_and_the_caller_is_as_before():
+def test_threads_started_at_idle_priority_keep_it_and_the_caller_does_not_change():
     before = own_policy()
     seen = []
 
@@ -53,7 +53,7 @@ def test_threads_begun_at_idle_priority_keep_it_and_the_caller_is_as_before():
 
 
 @linux
-def test_what_fails_at_idle_priority_fails_for_the_caller():
+def test_an_error_at_idle_priority_reaches_the_caller():
     def fail():
         raise OSError(2, "no such ROM")
 
@@ -62,7 +62,7 @@ def test_what_fails_at_idle_priority_fails_for_the_caller():
 
 
 @linux
-def test_a_system_that_refuses_idle_priority_is_told(monkeypatch):
+def test_a_system_without_permission_for_idle_priority_is_an_error(monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 

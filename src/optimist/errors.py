@@ -1,4 +1,4 @@
-"""OptimistError and its few children: one line each, saying what came, what was expected and what to do."""
+"""OptimistError and its subclasses; a message says what is wrong, what was expected and what to do, in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class OptimistError(Exception):
-    """Everything this package raises on purpose; the command line shows it as one line and exits with 2."""
+    """Base class of the errors this package raises; the command line prints them as one line and exits with 2."""
 
 
 class ConfigError(OptimistError, ValueError):
@@ -15,11 +15,11 @@ class ConfigError(OptimistError, ValueError):
 
 
 class UnknownName(ConfigError):
-    """No such preset, environment, game or option."""
+    """A preset, environment, game or option does not exist."""
 
 
 class ShapeMismatch(OptimistError, ValueError):
-    """Two arrays that belong together have shapes that do not."""
+    """The shapes of two arrays do not match."""
 
 
 class MissingExtra(OptimistError, ImportError):
@@ -31,11 +31,11 @@ class NonFiniteLoss(OptimistError, ArithmeticError):
 
 
 class DeviceError(OptimistError):
-    """The GPU is full or no longer answers."""
+    """The GPU is out of memory or failed."""
 
 
-class ProcessEnded(OptimistError):
-    """A process that plays for a run is gone, by no fault of the run's."""
+class WorkerDied(OptimistError):
+    """An environment worker exited unexpectedly."""
 
 
 class CheckpointError(OptimistError):
@@ -51,15 +51,15 @@ class FolderInUse(RunFolderError):
 
 
 class ClusterError(OptimistError):
-    """A Ray cluster is not there, or does not see what it needs."""
+    """A Ray cluster is absent, or lacks a file or package that a sweep needs."""
 
 
-ALIKE = 0.65
-"""Likeness (difflib's ratio) from which a name is worth suggesting."""
+MIN_SIMILARITY = 0.65
+"""Smallest difflib ratio at which a name is suggested."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], otherwise: str | None = None) -> UnknownName:
-    """The error for a name that is not known, with the most alike as a suggestion; without one `otherwise`, or all."""
+    """The error for an unknown name, with the most similar known one; without a similar one, `otherwise` or all."""
     known = sorted(known)
     near = nearest(name, known)
     hint = f"did you mean '{near}'?" if near else otherwise or f"known: {', '.join(known)}"
@@ -67,16 +67,22 @@ def unknown_name(kind: str, name: str, known: Iterable[str], otherwise: str | No
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like this one, if any is: as a whole or in its last part, `--gamma` for `--a.gamma`."""
+    """The known name most similar to this one, if any is: as a whole or in its last part, `--gamma` for `--a.gamma`."""
 
-    def likeness(other: str) -> float:
+    def similarity(other: str) -> float:
         whole, part = other.lstrip("-"), other.rpartition(".")[2]
         return max(difflib.SequenceMatcher(None, form, name.lstrip("-")).ratio() for form in (whole, part))
 
-    best = max(sorted(known), key=lambda other: (likeness(other), -len(other)), default="")
-    return best if best and likeness(best) >= ALIKE else None
+    best = max(sorted(known), key=lambda other: (similarity(other), -len(other)), default="")
+    return best if best and similarity(best) >= MIN_SIMILARITY else None
 
 
 def missing_extra(what: str, extra: str, package: str) -> MissingExtra:
     """The error for an optional dependency that is not installed."""
-    return MissingExtra(f"{what} needs {package}: pip install 'optimist[{extra}]'")
+    return MissingExtra(f"{what} needs {package}: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """The pip command that installs an extra, and where to run it: no release is on a package index yet."""
+    package = "./packages/cage2 " if extra == "cage2" else ""
+    return f"pip install {package}'.[{extra}]' in the clone of optimist"

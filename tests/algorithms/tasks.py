@@ -1,4 +1,4 @@
-"""What the tests of the learners share: a policy and rollouts to calculate with, and one-step tasks to learn."""
+"""Shared by tests of the learners: a policy in a table, random rollouts, and one-step tasks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
 from optimist.config import EnvConfig, NetworkConfig
+from optimist.core.steps import Rollout
 from optimist.networks.actor_critic import ActorCritic, make_actor_critic
-from optimist.rollout.batch import Rollout
 from optimist.rollout.collector import Collector
 from tests.core.tables import TablePolicy
 
 
 class TableActorCritic(TablePolicy):
-    """A table that a learner can train."""
+    """A table of logits and values that a learner can train."""
 
     def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         logp = self.logits.log_softmax(-1)[obs.long()]
@@ -27,7 +27,7 @@ class TableActorCritic(TablePolicy):
 
 
 def random_rollout(seed: int, num_steps: int = 16, num_envs: int = 4, progress: float = 0.0, **changes: Any) -> Rollout:
-    """Made-up steps over the six states and three actions of the table."""
+    """A rollout of random steps over the six states and three actions of the table."""
     generator = torch.Generator().manual_seed(seed)
     shape = (num_steps, num_envs)
     dones = torch.rand(shape, generator=generator) < 0.2
@@ -46,7 +46,7 @@ def random_rollout(seed: int, num_steps: int = 16, num_envs: int = 4, progress: 
 
 
 class OneStep(VectorEnv):
-    """Every step is an episode; the reward is best at one action, whatever the space."""
+    """Every step is an episode; in every action space one action has the highest reward."""
 
     def __init__(self, action_space: gym.Space[Any], num_envs: int = 16) -> None:
         self.num_envs, self.metadata = num_envs, {"autoreset_mode": AutoresetMode.SAME_STEP}
@@ -78,7 +78,7 @@ ONE_STEP_SPACES = {
 
 
 def one_step_task(space: str, num_steps: int, seed: int = 0) -> tuple[ActorCritic, Collector]:
-    """A fresh policy and its collector on a one-step task."""
+    """A new policy and its collector on a one-step task."""
     envs = OneStep(ONE_STEP_SPACES[space])
     torch.manual_seed(seed)
     network = NetworkConfig(hidden=(16,), log_std=-0.5)

@@ -1,3 +1,5 @@
+"""A2C: losses by hand, replayed rows, and its RMSprop."""
+
 import copy
 import dataclasses
 import math
@@ -6,11 +8,10 @@ import pytest
 import torch
 
 from optimist.algorithms.a2c import A2C
-from optimist.algorithms.rmsprop import TensorFlowRMSprop
 from optimist.config import A2CConfig
-from optimist.core.batch import Batch
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
+from optimist.core.steps import Batch
 from optimist.errors import NonFiniteLoss
 from tests.algorithms.tasks import TableActorCritic, one_step_task, random_rollout
 from tests.algorithms.test_ppo import LN2, even_policy, hand_batch
@@ -26,7 +27,7 @@ def test_every_term_of_the_loss_by_hand():
     assert terms.total.item() == pytest.approx(LN2 + 1.25 - 0.1 * LN2)
 
 
-def test_replayed_rows_carry_their_weight_and_the_fresh_statistics():
+def test_replayed_rows_carry_their_weights_and_use_the_fresh_statistics():
     columns = {
         name: torch.cat([getattr(hand_batch(), name)] * 2) for name in ("obs", "actions", "returns", "values_old")
     }
@@ -47,7 +48,7 @@ def test_replayed_rows_carry_their_weight_and_the_fresh_statistics():
 def test_entropy_and_kl_are_of_fresh_rows():
     policy = even_policy()
     with torch.no_grad():
-        policy.logits[1, 0] = 9.0  # all but sure in state 1, which only the replayed row visits
+        policy.logits[1, 0] = 9.0  # nearly deterministic in state 1, which only the replayed row visits
     terms = A2C(policy, PLAIN).losses(hand_batch(num_fresh=1))
     assert terms.entropy.item() == pytest.approx(-0.1 * LN2)
     assert terms.mean_entropy.item() == pytest.approx(LN2)
@@ -66,7 +67,7 @@ def test_with_lambda_1_the_targets_are_n_step_returns():
     rollout = random_rollout(2, num_steps=3, num_envs=1, dones=torch.zeros(3, 1, dtype=torch.bool))
     seen = []
     learner = A2C(TableActorCritic(), A2CConfig(gamma=0.5, gae_lambda=1.0))
-    losses, learner.losses = learner.losses, lambda batch: (seen.append(batch), losses(batch))[1]
+    losses, learner.losses = learner.losses, lambda batch, good: (seen.append(batch), losses(batch, good))[1]
     rollout = dataclasses.replace(rollout, next_values=torch.cat([rollout.values[1:], torch.tensor([[8.0]])]))
     learner.update(rollout)
     r = rollout.rewards.flatten().tolist()
@@ -74,7 +75,7 @@ def test_with_lambda_1_the_targets_are_n_step_returns():
     assert seen[0].returns.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_rmsprop_has_the_configs_numbers_and_its_rate_falls():
+def test_rmsprop_has_the_configs_constants_and_a_falling_rate():
     config = A2CConfig(learning_rate=0.4, learning_rate_schedule="linear", rmsprop_alpha=0.9, rmsprop_eps=1e-3)
     learner = A2C(TableActorCritic(), config)
     learner.update(random_rollout(0, progress=0.25))
@@ -82,54 +83,38 @@ def test_rmsprop_has_the_configs_numbers_and_its_rate_falls():
     assert (group["lr"], group["alpha"], group["eps"]) == (pytest.approx(0.3), 0.9, 1e-3)
 
 
-def test_tensorflows_rmsprop_by_hand_and_as_stable_baselines3_has_it():
-    from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
-
-    parameters = [torch.nn.Parameter(torch.ones(7)) for _ in range(2)]
-    ours = TensorFlowRMSprop(parameters[:1], lr=0.1, alpha=0.9, eps=1e-3)
-    theirs = RMSpropTFLike(parameters[1:], lr=0.1, alpha=0.9, eps=1e-3)
-    expected, square = 1.0, 1.0
-    for seed in range(10):
-        gradient = torch.randn(7, generator=torch.Generator().manual_seed(seed))
-        for parameter, optimizer in zip(parameters, (ours, theirs), strict=True):
-            parameter.grad = gradient.clone()
-            optimizer.step()
-        square = 0.9 * square + 0.1 * gradient[0].item() ** 2
-        expected -= 0.1 * gradient[0].item() / (square + 1e-3) ** 0.5
-    assert parameters[0][0].item() == pytest.approx(expected, rel=1e-5)
-    assert torch.allclose(*parameters, rtol=1e-5)
-
-
-def test_the_form_of_rmsprop_is_an_option_and_moves_small_gradients_less():
-    moved = []
+def test_tensorflows_rmsprop_takes_smaller_steps_for_small_gradients():
+    changes = []
     for form in ("torch", "tensorflow"):
         policy = TableActorCritic()
         before = policy.logits.detach().clone()
         A2C(policy, A2CConfig(rmsprop_form=form, max_grad_norm=1e-2)).update(random_rollout(0))
-        moved.append((policy.logits - before).abs().max().item())
-    assert 0 < 100 * moved[1] < moved[0]
+        changes.append((policy.logits - before).abs().max().item())
+    assert 0 < 100 * changes[1] < changes[0]
 
 
-def test_a_loss_that_is_not_a_number_is_named():
+def test_a_nan_loss_is_an_error():
     rollout = random_rollout(0)
     rollout.values[3, 1] = math.nan
     with pytest.raises(NonFiniteLoss, match="became nan"):
         A2C(TableActorCritic(), A2CConfig()).update(rollout)
 
 
-def test_a_rollout_of_dead_steps_alone_changes_nothing():
+def test_a_rollout_of_reset_steps_alone_changes_nothing():
     policy = TableActorCritic()
     before = policy.logits.detach().clone()
     assert A2C(policy, A2CConfig()).update(random_rollout(0, 1, 2, valid=torch.zeros(1, 2, dtype=torch.bool))) == {}
     assert policy.logits.equal(before)
 
 
-def test_a_restored_learner_goes_on_as_the_saved_one():
+def test_a_restored_learner_continues_like_the_saved_one():
     config = A2CConfig(learning_rate=1e-2)
-    learner = A2C(TableActorCritic(), config, OptimisticRegularizer(OPRConfig(augment_share=0.5)))
+    learner = A2C(TableActorCritic(), config, OptimisticRegularizer(OPRConfig(shaping_scale=0.5, augment_share=0.5)))
     for seed in range(3):
         learner.update(random_rollout(seed))
-    other = A2C(TableActorCritic(seed=9), config, OptimisticRegularizer(OPRConfig(augment_share=0.5), seed=4))
+    other = A2C(
+        TableActorCritic(seed=9), config, OptimisticRegularizer(OPRConfig(shaping_scale=0.5, augment_share=0.5), seed=4)
+    )
     other.load_state_dict(copy.deepcopy(learner.state_dict()))
     for seed in range(3, 6):
         assert other.update(random_rollout(seed)) == learner.update(random_rollout(seed))
@@ -138,9 +123,11 @@ def test_a_restored_learner_goes_on_as_the_saved_one():
 
 @pytest.mark.parametrize("space", ["discrete", "multi-discrete", "gaussian"])
 @pytest.mark.parametrize("anchored", [False, True])
-def test_every_kind_of_action_is_learnt(space, anchored):
+def test_every_kind_of_action_is_learned(space, anchored):
     policy, collector = one_step_task(space, num_steps=4)
-    opr = OptimisticRegularizer(OPRConfig(augment_share=0.25, bc_batch_size=64)) if anchored else None
+    opr = (
+        OptimisticRegularizer(OPRConfig(shaping_scale=0.5, augment_share=0.25, bc_batch_size=64)) if anchored else None
+    )
     learner = A2C(policy, A2CConfig(learning_rate=1e-2, entropy_coef=0.0), opr)
     means = []
     for update in range(60):

@@ -1,3 +1,5 @@
+"""ACPER: the loss of replayed segments against a plain loop, priorities, and its relation to A2C."""
+
 import copy
 import dataclasses
 
@@ -6,11 +8,11 @@ import torch
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.acper import ACPER
-from optimist.algorithms.segments import Segments
 from optimist.config import A2CConfig, ACPERConfig
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ConfigError
+from optimist.replay.segments import Segments
 from tests.algorithms.tasks import TableActorCritic, one_step_task, random_rollout
 
 CONFIG = ACPERConfig(rollout_steps=16, learning_rate=1e-2, replay_start=0, replay_segments=4, max_grad_norm=None)
@@ -44,7 +46,7 @@ def test_the_replay_loss_equals_a_plain_loop_over_the_rows():
     logits, values = policy.logits.detach().log_softmax(-1), policy.values.detach()
     policy_loss = value_loss = entropy = 0.0
     for b in range(2):
-        rows = range(2)  # the third state is there for its value
+        rows = range(2)  # of the third state only the value is used
         ratio = [(logits[drawn.obs[t, b], drawn.actions[t, b]] - drawn.logp[t, b]).exp() for t in rows]
         value = [values[drawn.obs[t, b]] for t in range(3)]
         after = [0.0 if drawn.dones[t, b] else value[t + 1] for t in rows]
@@ -65,7 +67,7 @@ def test_the_replay_loss_equals_a_plain_loop_over_the_rows():
     assert terms.entropy.item() == pytest.approx(-0.1 * float(entropy), rel=1e-5)
 
 
-def test_a_dead_step_has_no_part_in_the_loss():
+def test_reset_steps_do_not_count_in_the_loss():
     acper = learner()
     acper.replay.add(random_rollout(0), torch.zeros(16, 4))
     dones = torch.tensor([[False, True], [False, True], [False, True]])
@@ -83,21 +85,21 @@ def test_a_segments_priority_is_its_mean_absolute_advantage():
     acper.replay_losses(segments())
     values = acper.policy.values.detach()
     expected = [(abs(1 - values[0]) + abs(3 - values[1])) / 2, (abs(2 - values[3]) + abs(-1 - values[4])) / 2]
-    assert acper.replay.priorities.powers[:2].tolist() == pytest.approx([float(p) for p in expected])
+    assert acper.replay.rows.powers[:2].tolist() == pytest.approx([float(p) for p in expected])
 
 
-def test_a_dead_step_has_no_part_in_the_priority():
+def test_reset_steps_do_not_count_in_the_priority():
     acper = learner(priority_exponent=1.0, gamma=0.0)
     acper.replay.add(random_rollout(0), torch.zeros(16, 4))
     acper.replay_losses(segments(valid=torch.tensor([[True, True], [True, False], [True, True]])))
-    assert acper.replay.priorities.powers[1].item() == pytest.approx(abs(2 - acper.policy.values[3].item()))
+    assert acper.replay.rows.powers[1].item() == pytest.approx(abs(2 - acper.policy.values[3].item()))
 
 
-def test_a_value_behind_a_time_limit_counts_as_a_reward_one_step_later():
+def test_a_bootstrap_value_counts_as_a_reward_one_step_later():
     rollout = random_rollout(0)
-    behind = 5.0 * rollout.dones
+    bootstrap = 5.0 * rollout.dones
     found = []
-    for rewards, bootstraps in ((rollout.rewards, behind), (rollout.rewards + 0.5 * behind, None)):
+    for rewards, bootstraps in ((rollout.rewards, bootstrap), (rollout.rewards + 0.5 * bootstrap, None)):
         acper = learner(gamma=0.5)
         acper.replay.add(dataclasses.replace(rollout, bootstraps=bootstraps), rewards)
         terms = acper.replay_losses(acper.replay.draw(8, acper.generator))
@@ -105,7 +107,7 @@ def test_a_value_behind_a_time_limit_counts_as_a_reward_one_step_later():
     assert found[0] == pytest.approx(found[1])
 
 
-def test_an_action_that_had_next_to_no_probability_does_no_harm():
+def test_an_action_with_almost_zero_recorded_probability_gives_finite_losses():
     acper = learner()
     acper.replay.add(random_rollout(0), torch.zeros(16, 4))
     terms = acper.replay_losses(segments(logp=torch.full((3, 2), -500.0)))
@@ -126,14 +128,14 @@ def test_without_replay_it_is_a2c_bit_for_bit():
     assert not replaying.flat.equal(a2c.flat)
 
 
-def test_replay_waits_for_its_start():
+def test_replay_starts_after_replay_start_steps():
     acper = learner(replay_start=100)
     assert "loss/replay" not in acper.update(random_rollout(0))  # 64 steps
     assert acper.update(random_rollout(1))["acper/replay_steps"] == 128
     assert "loss/replay" in acper.update(random_rollout(2))
 
 
-def test_opr_holds_replayed_steps_too():
+def test_opr_adds_its_loss_to_replayed_segments():
     anchor = OptimisticRegularizer(OPRConfig(bc_batch_size=8, bc_weights="uniform"))
     acper = ACPER(TableActorCritic(), CONFIG, anchor)
     for seed in range(3):
@@ -143,7 +145,7 @@ def test_opr_holds_replayed_steps_too():
     assert terms.anchor.item() > 0.0
 
 
-def test_the_state_goes_through_a_dict_and_both_go_on_alike():
+def test_a_restored_learner_continues_like_the_saved_one():
     one, other = learner(), learner(TableActorCritic(seed=5))
     for seed in range(3):
         one.update(random_rollout(seed))
@@ -154,7 +156,7 @@ def test_the_state_goes_through_a_dict_and_both_go_on_alike():
 
 
 @pytest.mark.parametrize("space", ["discrete", "multi-discrete", "gaussian"])
-def test_the_best_of_a_few_actions_is_found(space):
+def test_every_kind_of_action_is_learned(space):
     for seed in range(2):
         policy, collector = one_step_task(space, 4, seed)
         acper = ACPER(policy, ACPERConfig(rollout_steps=4, learning_rate=5e-3, replay_start=64, replay_updates=2))
@@ -168,14 +170,14 @@ def test_the_best_of_a_few_actions_is_found(space):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"rollout_steps": 1}, "acper.rollout_steps"),
-        ({"importance_cap": 0.0}, "acper.importance_cap"),
-        ({"replay_segments": 0}, "acper.replay_segments"),
-        ({"replay_updates": -1}, "acper.replay_updates"),
-        ({"rmsprop_alpha": 1.0}, "acper.rmsprop_alpha"),
-        ({"gamma": 1.5}, "acper.gamma"),
+        ({"rollout_steps": 1}, r"algorithm\.rollout_steps"),
+        ({"importance_cap": 0.0}, r"algorithm\.importance_cap"),
+        ({"replay_segments": 0}, r"algorithm\.replay_segments"),
+        ({"replay_updates": -1}, r"algorithm\.replay_updates"),
+        ({"rmsprop_alpha": 1.0}, r"algorithm\.rmsprop_alpha"),
+        ({"gamma": 1.5}, r"algorithm\.gamma"),
     ],
 )
-def test_a_value_out_of_range_is_refused_by_name(changes, named):
+def test_a_value_out_of_range_is_an_error_with_its_name(changes, named):
     with pytest.raises(ConfigError, match=named):
         ACPERConfig(**changes)

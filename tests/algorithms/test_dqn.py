@@ -1,4 +1,4 @@
-"""DQN and Rainbow: their losses by hand, their schedules, and what each part changes."""
+"""DQN and Rainbow: losses by hand, schedules, the target network, and errors."""
 
 import dataclasses
 
@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from optimist.algorithms.dqn import DQN, MarginPolicy
-from optimist.algorithms.flat_adam import FlatAdam
 from optimist.algorithms.rainbow import Rainbow
-from optimist.algorithms.rmsprop import CenteredRMSprop
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
+from optimist.config.value_based import DQNConfig, RainbowConfig
+from optimist.core.anchor import Anchor
 from optimist.core.config import OPRConfig
+from optimist.core.memory import GoodRows
 from optimist.core.regularizer import OptimisticRegularizer
+from optimist.core.steps import Rollout
 from optimist.errors import ConfigError, NonFiniteLoss
-from optimist.losses.distributional import project
+from optimist.losses.q_learning import project
 from optimist.networks.q_network import make_q_network
-from optimist.replay.buffer import Transitions
-from optimist.rollout.batch import Rollout
+from optimist.replay.transitions import Transitions
 from tests.replay.rollouts import make_rollout
 
 OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 1, "priority_exponent": 0.0}
@@ -30,8 +30,8 @@ def make(config, anchor=None, **network):
     torch.manual_seed(0)
     space = gym.spaces.Box(-9.0, 9.0, (2,), np.float32)
     policy = make_q_network(space, gym.spaces.Discrete(3), NetworkConfig(**({"hidden": (8,)} | network)), config)
-    kind = Rainbow if isinstance(config, RainbowConfig) else DQN
-    return kind(policy, config, anchor, seed=1)
+    learner_class = Rainbow if isinstance(config, RainbowConfig) else DQN
+    return learner_class(policy, config, anchor, seed=1)
 
 
 def batch(weights=None) -> Transitions:
@@ -47,8 +47,15 @@ def batch(weights=None) -> Transitions:
     )
 
 
-def shake_target(learner):
-    """Online and target network differ, as in the middle of a run."""
+def good_rows(size=4) -> GoodRows:
+    """Rows of M in random states."""
+    zeros, ones = torch.zeros(size, dtype=torch.int64), torch.ones(size)
+    obs = torch.randn(size, 2, generator=torch.Generator().manual_seed(3))
+    return GoodRows(obs, zeros, ones, -ones, ones.bool(), ones * 0, ones, torch.arange(size))
+
+
+def perturb_target(learner):
+    """Make the target network differ from the online network, as in the middle of a run."""
     with torch.no_grad():
         learner.target_flat.add_(torch.randn(len(learner.target_flat), generator=torch.Generator().manual_seed(7)))
 
@@ -57,7 +64,7 @@ def shake_target(learner):
 @pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 0.5, 0.0, 0.2, 1.0])], ids=["plain", "weighted"])
 def test_the_loss_of_dqn_row_by_row(double, weights):
     learner, rows = make(DQNConfig(double=double, **SMALL)), batch(weights)
-    shake_target(learner)
+    perturb_target(learner)
     q, next_q, next_online = (
         network.q_values(obs).detach() for network, obs in
         ((learner.policy, rows.obs), (learner.target, rows.next_obs), (learner.policy, rows.next_obs))
@@ -78,7 +85,7 @@ def test_the_loss_of_dqn_row_by_row(double, weights):
 def test_the_loss_of_rainbow_row_by_row(double):
     config = RainbowConfig(noisy=False, double=double, atoms=5, value_min=-2.0, value_max=2.0, **SMALL)
     learner, rows = make(config), batch(torch.tensor([1.0, 0.5, 0.1, 0.2, 1.0]))
-    shake_target(learner)
+    perturb_target(learner)
     logp = learner.policy(rows.obs).log_softmax(-1).detach()
     next_p = learner.target(rows.next_obs).softmax(-1)
     chooser = learner.policy if double else learner.target
@@ -98,45 +105,49 @@ def test_the_loss_of_rainbow_row_by_row(double):
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("hidden", [(), (8,), (8, 6, 4)])
 @pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 0.5, 0.0, 0.2, 1.0])], ids=["plain", "weighted"])
-def test_the_gradient_written_out_is_autograds(loss, activation, hidden, weights):
+def test_the_explicit_gradient_equals_autograds(loss, activation, hidden, weights):
     learner = make(DQNConfig(loss=loss, double=True, **SMALL), hidden=hidden, activation=activation)
-    shake_target(learner)
+    perturb_target(learner)
     terms = learner.losses(batch(weights))
     learner.flat.grad.zero_()
     terms.total.backward()
     expected = learner.flat.grad.clone()
-    learner.flat.grad.fill_(99.0)  # whatever was there is replaced
-    written = learner.differentiated(batch(weights), learner.gradient)
+    learner.flat.grad.fill_(99.0)  # replaced, not added to
+    written = learner.differentiate(batch(weights), learner.gradient)
     assert torch.allclose(learner.flat.grad, expected, rtol=1e-4, atol=1e-7)
     assert expected.abs().max() > 1e-3
     assert written.total.item() == pytest.approx(terms.total.item(), rel=1e-6)
     assert written.mean_q.item() == pytest.approx(terms.mean_q.item(), rel=1e-6)
 
 
-def test_an_anchors_gradient_comes_on_top():
-    class Pull:
-        def loss(self, policy, good=None):
-            return 0.5 * learner.flat_sum()
+def test_the_gradient_of_the_anchor_is_added():
+    class SumOfLogits(Anchor):
+        def loss_on(self, good, logp, values):
+            return 0.5 * (logp.sum() + 3.0)
 
-    learner = make(DQNConfig(**SMALL))
-    learner.flat_sum = lambda: sum(parameter.sum() for parameter in learner.policy.parameters())
-    learner.differentiated(batch(), learner.gradient)
+    learner, good = make(DQNConfig(cloning="cross_entropy", **SMALL)), good_rows()
+    learner.differentiate(batch(), learner.gradient, good)
     alone = learner.flat.grad.clone()
-    learner.anchor = Pull()
-    learner.differentiated(batch(), learner.gradient)
-    assert torch.allclose(learner.flat.grad, alone + 0.5, atol=1e-6)
+    learner.anchor = SumOfLogits()
+    terms = learner.differentiate(batch(), learner.gradient, good)
+    both = learner.flat.grad.clone()
+    learner.flat.grad.zero_()
+    (0.5 * learner.policy.log_prob(good.obs, good.actions).sum()).backward()
+    assert learner.flat.grad.abs().max() > 1e-3
+    assert torch.allclose(both, alone + learner.flat.grad, atol=1e-6)
+    assert terms.total.item() == pytest.approx(terms.td.item() + terms.anchor.item())
 
 
-def test_only_plain_networks_have_their_gradient_written_out():
+def test_only_plain_networks_have_an_explicit_gradient():
     assert make(RainbowConfig(**(SMALL | OFF))).gradient is not None
     for part in ({"dueling": True}, {"noisy": True}, {"atoms": 11}):
         assert make(RainbowConfig(**(SMALL | OFF | part))).gradient is None
 
 
-def test_targets_have_no_gradient_and_the_target_network_stays():
+def test_targets_have_no_gradient_and_the_target_network_is_unchanged():
     learner = make(DQNConfig(double=True, **SMALL))
     before = learner.target_flat.clone()
-    learner.learn(batch())
+    learner.learn(batch(), None)
     assert learner.target_flat.equal(before)
     assert not learner.flat.equal(before)
     assert not learner.targets(batch()).requires_grad
@@ -144,19 +155,19 @@ def test_targets_have_no_gradient_and_the_target_network_stays():
 
 def test_the_target_network_is_copied_by_steps_or_by_gradient_steps():
     learner = make(DQNConfig(target_interval=10, **SMALL))
-    learner.learn(batch())
+    learner.learn(batch(), None)
     learner.count_steps(8)
     assert not learner.target_flat.equal(learner.flat)
     learner.count_steps(8)  # 16: past 10
     assert learner.target_flat.equal(learner.flat)
     other = make(DQNConfig(target_interval=2, target_unit="gradient_steps", **SMALL))
-    other.learn(batch())
-    assert not other.target_flat.equal(other.flat)
-    other.learn(batch())
-    assert other.target_flat.equal(other.flat)
+    for equal in (False, True):
+        other.learn(batch(), None)
+        other.count_gradient_step()
+        assert other.target_flat.equal(other.flat) == equal
 
 
-def test_epsilon_falls_linearly_and_stays():
+def test_epsilon_falls_linearly_to_its_final_value():
     config = DQNConfig(epsilon_start=1.0, epsilon_final=0.2, epsilon_steps=100)
     assert [config.epsilon(steps) for steps in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
     learner = make(dataclasses.replace(config, **SMALL))
@@ -172,12 +183,12 @@ def test_priorities_are_the_rows_losses():
         rollout = make_rollout(obs, torch.ones(4, 2), torch.zeros(4, 2, dtype=torch.bool))
         learner.replay.add(rollout, rollout.rewards)
     (rows,) = learner.minibatches()
-    terms = learner.learn(rows)
+    terms = learner.learn(rows, None)
     expected = (terms.row_losses.double() + 1e-6).sqrt()
     assert torch.allclose(learner.replay.tree.weights[rows.positions], expected)
 
 
-def test_importance_weights_sharpen_over_the_run():
+def test_the_exponent_of_importance_weights_grows_over_the_run():
     """β from 0.25 to 1: the weights w of the same draws become w^2.5 halfway, and w⁴ in the end."""
     settings = {"importance_exponent": 0.25, "importance_exponent_final": 1.0, "learning_starts": 1_000}
     weights = []
@@ -194,67 +205,19 @@ def test_importance_weights_sharpen_over_the_run():
 
 
 @pytest.mark.parametrize("config", [DQNConfig(), RainbowConfig()], ids=["dqn", "rainbow"])
-def test_no_transition_leads_across_a_restart(config):
+def test_no_transition_spans_a_restart(config):
     learner = make(dataclasses.replace(config, **(SMALL | {"minibatch_size": 200})))
-    for game in (0.0, 1.0):
-        obs = torch.full((8, 2, 2), game)
+    for state in (0.0, 1.0):
+        obs = torch.full((8, 2, 2), state)
         learner.update(make_rollout(obs, torch.zeros(8, 2), torch.zeros(8, 2, dtype=torch.bool)))
         learner.forget_unfinished()
     rows = learner.draw()
-    learnt = torch.ones(200, dtype=torch.bool) if rows.weights is None else rows.weights > 0
-    assert set(rows.obs[learnt, 0].tolist()) == {0.0, 1.0}  # steps of both games
-    assert rows.next_obs[learnt].equal(rows.obs[learnt])
+    drawn = torch.ones(200, dtype=torch.bool) if rows.weights is None else rows.weights > 0
+    assert set(rows.obs[drawn, 0].tolist()) == {0.0, 1.0}  # steps before and after the restart
+    assert rows.next_obs[drawn].equal(rows.obs[drawn])
 
 
-@pytest.mark.parametrize("eps", [1e-8, 1.5e-4])
-def test_the_lean_adam_steps_as_torchs(eps):
-    ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2))
-    lean = FlatAdam([ours], lr=1e-2, betas=(0.9, 0.99), eps=eps)
-    torchs = torch.optim.Adam([theirs], lr=1e-2, betas=(0.9, 0.99), eps=eps)
-    for i in range(20):
-        gradient = torch.randn(50, generator=torch.Generator().manual_seed(i))
-        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
-        lean.step()
-        torchs.step()
-    assert torch.allclose(ours, theirs, rtol=1e-5, atol=1e-7)
-
-
-def test_the_nature_rmsprop_by_hand():
-    parameter = torch.nn.Parameter(torch.tensor([1.0]))
-    optimizer = CenteredRMSprop([parameter], lr=0.1, alpha=0.9, eps=0.01)
-    expected, mean, square = 1.0, 0.0, 0.0
-    for gradient in (2.0, -1.0, 0.5):
-        parameter.grad = torch.tensor([gradient])
-        optimizer.step()
-        mean, square = 0.9 * mean + 0.1 * gradient, 0.9 * square + 0.1 * gradient**2
-        expected -= 0.1 * gradient / (square - mean**2 + 0.01) ** 0.5
-    assert parameter.item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_small_epsilon_for_the_mean_is_the_nature_epsilon_for_the_sum():
-    moved = []
-    for rows, eps in ((1, 0.01 / 32**2), (32, 0.01)):
-        parameter = torch.nn.Parameter(torch.zeros(50))
-        optimizer = CenteredRMSprop([parameter], lr=0.1, alpha=0.95, eps=eps)
-        for seed in range(20):
-            parameter.grad = 1e-3 * rows * torch.randn(50, generator=torch.Generator().manual_seed(seed))
-            optimizer.step()
-        moved.append(parameter.detach())
-    assert torch.allclose(*moved, rtol=1e-4, atol=1e-6)
-    assert moved[0].abs().mean() > 0.01
-
-
-def test_a_steady_gradient_does_not_become_nan():
-    parameter = torch.nn.Parameter(torch.zeros(64))
-    optimizer = CenteredRMSprop([parameter], lr=1e-4, alpha=0.95, eps=1e-5)
-    noise = torch.Generator().manual_seed(0)
-    for _ in range(600):  # the spread of these is below what float32 keeps of their squares
-        parameter.grad = 10.0 * (1.0 + 1e-4 * torch.randn(64, generator=noise))
-        optimizer.step()
-    assert parameter.isfinite().all()
-
-
-def test_a_loss_that_is_no_number_is_told():
+def test_a_nan_loss_is_an_error_with_its_name():
     learner = make(DQNConfig(**SMALL))
     terms = learner.losses(dataclasses.replace(batch(), returns=torch.full((5,), float("nan"))))
     with pytest.raises(NonFiniteLoss, match="loss/td became nan"):
@@ -274,8 +237,8 @@ def test_cloning_by_margin_and_by_cross_entropy():
     assert entropy.cloned is entropy.policy
 
 
-def test_values_behind_a_time_limit_count_for_a_good_episode_only_as_costs():
-    """Two games cut off after one step with reward 1, whose states behind are worth 5 and −2: R = 1 and 1 − 0.9 · 2."""
+def test_positive_bootstrap_values_do_not_count_in_the_returns_of_good_episodes():
+    """Two episodes truncated after one step of reward 1, with bootstrap values 5 and −2: R = 1 and 1 − 0.9 · 2."""
     learner = make(DQNConfig(gamma=0.9, **SMALL), OptimisticRegularizer(OPRConfig(), gamma=0.9))
     ones = torch.ones(1, 2)
     learner.update(
@@ -300,11 +263,10 @@ def test_values_behind_a_time_limit_count_for_a_good_episode_only_as_costs():
     ("changes", "words"),
     [
         ({"opr": OPRConfig(augment_share=0.5)}, "augment_share must be 0"),
-        ({"opr": OPRConfig(bc_advantage_unit="deviation")}, "bc_advantage_unit must be 'reward'"),
         ({"network": NetworkConfig(action_mask=True)}, "need an actor-critic"),
     ],
 )
-def test_what_value_based_learners_cannot_do_is_told_early(changes, words):
+def test_settings_that_value_based_learners_do_not_support_are_refused(changes, words):
     with pytest.raises(ConfigError, match=words):
         RunConfig(env=EnvConfig(), algorithm=DQNConfig(), **changes)
 
@@ -317,6 +279,6 @@ def test_what_value_based_learners_cannot_do_is_told_early(changes, words):
         (RainbowConfig, "priority_exponent", -1.0),
     ],
 )  # fmt: skip
-def test_a_config_names_the_field_that_is_wrong(learner, field, value):
-    with pytest.raises(ValueError, match=f"(dqn|rainbow).{field}"):
+def test_a_value_out_of_range_is_an_error_with_its_name(learner, field, value):
+    with pytest.raises(ValueError, match=rf"algorithm\.{field}"):
         learner(**{field: value})

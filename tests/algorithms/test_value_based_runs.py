@@ -1,4 +1,4 @@
-"""Whole runs of the value-based learners: what is the same bit for bit, what makes a difference, what is learnt."""
+"""Runs of the value-based learners: equal runs bit for bit, the effect of each setting, resuming, and learning."""
 
 import dataclasses
 import shutil
@@ -6,17 +6,20 @@ import shutil
 import pytest
 
 from optimist.algorithms.dqn import DQN as DQNLearner  # noqa: N811
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import EnvConfig, NetworkConfig, RunConfig
+from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.core.config import OPRConfig
-from optimist.tracking.metrics import undocumented, without_time
-from optimist.tracking.metrics_log import read_metrics
+from optimist.envs.make import make_envs
 from optimist.tracking.run_dir import RunDir
+from optimist.tracking.writers import read_metrics
+from optimist.training.build import make_anchor, make_collector, make_policy
 from optimist.training.evaluate import evaluate
-from optimist.training.loop import resume, train
+from optimist.training.resume import resume
+from optimist.training.trainer import train
+from tests.metrics import undocumented, without_time
 
 PLAIN = OPRConfig(enabled=False)
-ZERO = OPRConfig(shaping_scale=0.0, bc_coef=0.0)
+ZERO = OPRConfig(bc_coef=0.0)
 OFF = {"double": False, "dueling": False, "noisy": False, "atoms": 1, "n_step": 1, "priority_exponent": 0.0}
 EPSILON = {"epsilon_start": 1.0, "epsilon_final": 0.05, "epsilon_steps": 400}
 COMMON = {
@@ -27,7 +30,7 @@ DQN = DQNConfig(**COMMON, **EPSILON)
 RAINBOW = RainbowConfig(**COMMON, value_min=-1.0, value_max=2.0, atoms=11)
 TASKS = {
     "DeepSea": EnvConfig(id="optimist/DeepSea-v0", num_envs=4, kwargs={"size": 4}),
-    "CartPole": EnvConfig(id="CartPole-v1", num_envs=4),  # next-step autoreset: dead steps
+    "CartPole": EnvConfig(id="CartPole-v1", num_envs=4),  # next-step autoreset: reset steps
     "CartPole, time limits": EnvConfig(
         id="CartPole-v1", num_envs=4, vectorization="sync", kwargs={"max_episode_steps": 9}
     ),
@@ -96,17 +99,27 @@ def test_opr_at_zero_strength_is_the_plain_learner_bit_for_bit(learner, task, pl
 
 @pytest.mark.parametrize(
     "strength",
-    [{"bc_coef": 0.1}, {"bc_phase_interval": 1}, {"shaping_scale": 0.5, "reference": "cloned", "shaping": "additive"}],
+    [{"bc_coef": 0.1}, {"bc_phase_interval": 1}, {"shaping_scale": 0.5, "reference": "cloned"}],
     ids=lambda options: next(iter(options)),
 )
 @pytest.mark.parametrize("cloning", ["margin", "cross_entropy"])
 def test_every_strength_on_its_own_makes_a_difference(strength, cloning, plain, tmp_path):
     learner = dataclasses.replace(DQN, cloning=cloning)
-    weights, _ = plain("DeepSea", DQN)  # nothing is cloned there
+    weights, _ = plain("DeepSea", DQN)  # without cloning
     anchored, lines = run(config("DeepSea", learner, dataclasses.replace(ZERO, **strength)), tmp_path / "opr")
     assert not same(anchored, weights)
     if "bc_coef" in strength:
         assert lines[-1]["loss/anchor"] > 0
+
+
+@pytest.mark.parametrize("opr", [PLAIN, OPRConfig()], ids=["plain", "opr"])
+def test_the_collector_evaluates_a_q_network_for_an_anchor_only(opr):
+    settings = config("DeepSea", DQN, opr)
+    envs = make_envs(settings.env, seed=0)
+    collector = make_collector(settings, envs, make_policy(settings, envs), make_anchor(settings))
+    collector.restart(0)
+    rollout = collector.collect()
+    assert bool(rollout.logp.any()) == bool(rollout.values.any()) == opr.enabled
 
 
 @pytest.mark.parametrize("learner", [DQN, RAINBOW], ids=["dqn", "rainbow"])
@@ -135,13 +148,13 @@ def test_a_run_resumes_exactly(learner, task, tmp_path, monkeypatch):
     assert (stopped / newest).read_bytes() == (whole / newest).read_bytes()
 
 
-def test_without_its_replay_a_run_goes_on_from_an_empty_one(tmp_path):
+def test_a_run_without_a_saved_replay_resumes_with_an_empty_one(tmp_path):
     learner = dataclasses.replace(DQN, save_replay=False)
     settings = config("DeepSea", learner, total_steps=960)
     train(settings, tmp_path / "run", progress=False)
     newest = tmp_path / "run/checkpoints/step-960"
     assert newest.is_dir()
-    (tmp_path / "run/summary.json").unlink()  # as if it had been stopped at its last checkpoint
+    (tmp_path / "run/summary.json").unlink()  # like a run stopped at its last checkpoint
     assert resume(tmp_path / "run", progress=False)["steps"] == 960
     with_replay = config("DeepSea", DQN, total_steps=960)
     train(with_replay, tmp_path / "whole", progress=False)
@@ -150,7 +163,7 @@ def test_without_its_replay_a_run_goes_on_from_an_empty_one(tmp_path):
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_a_resumed_run_without_its_replay_fills_it_before_it_learns(saved, tmp_path):
+def test_a_resumed_run_without_a_saved_replay_fills_it_before_it_learns(saved, tmp_path):
     learner = dataclasses.replace(DQN, save_replay=saved, learning_starts=160)
     settings = config("DeepSea", learner, total_steps=960, checkpoint_every=480)
     train(settings, tmp_path / "run", progress=False)
@@ -158,12 +171,12 @@ def test_a_resumed_run_without_its_replay_fills_it_before_it_learns(saved, tmp_p
     shutil.rmtree(tmp_path / "run/checkpoints/step-960")
     resume(tmp_path / "run", progress=False)
     lines = read_metrics(tmp_path / "run/metrics.jsonl")
-    learnt = [line["step"] for line in lines if "loss/td" in line]
+    updated = [line["step"] for line in lines if "loss/td" in line]
     first_again = 480 + (16 if saved else 160)
-    assert learnt == [*range(160, 481, 16), *range(first_again, 961, 16)]
+    assert updated == [*range(160, 481, 16), *range(first_again, 961, 16)]
 
 
-def test_every_metric_is_explained(tmp_path):
+def test_every_metric_is_documented(tmp_path):
     _, lines = run(config("DeepSea", RAINBOW, OPRConfig(bc_batch_size=32)), tmp_path / "run")
     assert undocumented({name for line in lines for name in line}) == []
     expected = {"loss/td", "loss/anchor", "loss/bc", "q/mean", "policy/epsilon", "replay/transitions", "replay/bytes"}
@@ -171,15 +184,15 @@ def test_every_metric_is_explained(tmp_path):
     assert lines[-1]["replay/transitions"] == 600  # full
 
 
-SEA = {"rollout_steps": 2, "gradient_steps": 4, "minibatch_size": 32, "learning_starts": 200, "learning_rate": 1e-3,
-       "target_interval": 200}  # fmt: skip
+SMALL_DEEPSEA = {
+    "rollout_steps": 2, "gradient_steps": 4, "minibatch_size": 32, "learning_starts": 200, "learning_rate": 1e-3,
+    "target_interval": 200,
+}  # fmt: skip
 LEARNING = {
-    "dqn": DQNConfig(**SEA, epsilon_steps=1_500, epsilon_final=0.01),
-    "double dqn": DQNConfig(**SEA, epsilon_steps=1_500, epsilon_final=0.01, double=True),
-    "rainbow": RainbowConfig(**SEA, value_min=-1.0, value_max=2.0, atoms=21),
+    "dqn": DQNConfig(**SMALL_DEEPSEA, epsilon_steps=1_500, epsilon_final=0.01),
+    "double dqn": DQNConfig(**SMALL_DEEPSEA, epsilon_steps=1_500, epsilon_final=0.01, double=True),
+    "rainbow": RainbowConfig(**SMALL_DEEPSEA, value_min=-1.0, value_max=2.0, atoms=21),
 }
-
-
 GOOD = OPRConfig(bc_batch_size=32)
 
 
@@ -194,7 +207,7 @@ GOOD = OPRConfig(bc_batch_size=32)
     ],
     ids=lambda value: ("opr" if value.enabled else "plain") if isinstance(value, OPRConfig) else str(value),
 )
-def test_a_shallow_sea_is_solved(name, opr, seed, tmp_path):
+def test_deepsea_of_size_4_is_solved(name, opr, seed, tmp_path):
     env = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 4})
     settings = RunConfig(
         total_steps=3_000, env=env, algorithm=LEARNING[name], opr=opr, seed=seed,

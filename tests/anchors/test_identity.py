@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 import torch
 
-from optimist.anchors.config import SILConfig
 from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.config.sil import SILConfig
 from optimist.core.config import OPRConfig
 from optimist.envs.make import make_envs
 from optimist.rollout.collector import Collector
@@ -43,18 +43,18 @@ def train(learner, opr=False, **changes):
 
 @pytest.mark.parametrize("opr", [False, True], ids=["alone", "with OPR"])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_zero_weight_changes_nothing_bit_for_bit(learner, opr):
+def test_sil_with_a_coefficient_of_0_changes_nothing_bit_for_bit(learner, opr):
     plain, plain_losses, _ = train(LEARNERS[learner], opr)
     zero, zero_losses, anchor = train(LEARNERS[learner], opr, sil=dataclasses.replace(ON, coef=0.0))
     sil = anchor.anchors["sil"] if opr else anchor
-    assert sil.past.num_transitions > 0, "there was something to imitate"
+    assert sil.past.num_transitions > 0, "no step was stored"
     assert all(zero[name].equal(plain[name]) for name in plain)
     assert zero_losses == plain_losses
 
 
 @pytest.mark.parametrize("opr", [False, True], ids=["alone", "with OPR"])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_its_weight_makes_a_difference(learner, opr):
+def test_sil_with_a_coefficient_above_0_makes_a_difference(learner, opr):
     plain, _, _ = train(LEARNERS[learner], opr)
     imitating, losses, _ = train(LEARNERS[learner], opr, sil=ON)
     assert any(not imitating[name].equal(plain[name]) for name in plain)

@@ -1,4 +1,4 @@
-"""Runs with SIL, ACPER, normalised observations or delayed rewards go on from a checkpoint as if nothing happened."""
+"""Runs with SIL, ACPER, normalised observations or delayed rewards resume exactly from a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from optimist.anchors.config import SILConfig
 from optimist.config import A2CConfig, ACPERConfig, EnvConfig, NetworkConfig, RunConfig
+from optimist.config.sil import SILConfig
 from optimist.core.config import OPRConfig
 from tests.resume.test_options import CONFIG, assert_resumes_exactly
 
@@ -26,13 +26,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "opr": OPR,
         "sil": SIL,
     },
-    "normalised, delayed, environments that restart": {
+    "normalised, delayed, environments without a saved state": {
         "env": EnvConfig(id="Pendulum-v1", num_envs=8, reward_delay=7, reward_scale=0.01),
         "network": NetworkConfig(hidden=(16,), normalize_observations=True),
-        "opr": dataclasses.replace(OPR, reference="snapshot", shaping="additive", shaping_bound=1.0),
+        "opr": dataclasses.replace(OPR, reference="cloned", shaping_scale=0.5, shaping_bound=1.0),
         "sil": SIL,
     },
-    "delayed, environments that save": {
+    "delayed, environments with a saved state": {
         "env": EnvConfig(
             id="optimist/KeyDoorTreasure-v0", num_envs=8, kwargs={"height": 3, "apple": True}, reward_delay=7
         ),
@@ -42,6 +42,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_run_of_this_kind_resumes_exactly(name, tmp_path, monkeypatch):
+def test_a_run_resumes_exactly(name, tmp_path, monkeypatch):
     config: RunConfig = dataclasses.replace(CONFIG, **VARIANTS[name])
     assert_resumes_exactly(config, tmp_path, monkeypatch)

@@ -3,12 +3,12 @@ import dataclasses
 import pytest
 import torch
 
-from optimist.anchors.config import SILConfig
 from optimist.anchors.self_imitation import SelfImitation
-from optimist.core.anchor import Anchor, NoAnchor
+from optimist.config.sil import SILConfig
+from optimist.core.anchor import Anchor
 from optimist.errors import ConfigError, UnknownName
 from tests.algorithms.tasks import TableActorCritic
-from tests.core.tables import TablePolicy, make_steps
+from tests.core.tables import TablePolicy, make_batch, make_steps
 
 ON = SILConfig(enabled=True, start_transitions=1, batch_size=16, updates=2, min_normalizer=1)
 
@@ -21,22 +21,24 @@ def stored_returns(anchor: SelfImitation) -> set[float]:
     return set(anchor.past.draw(500, torch.Generator().manual_seed(0)).returns.tolist())
 
 
-def test_it_is_an_anchor_that_leaves_rewards_batch_and_loss_alone():
+def test_sil_is_an_anchor_that_leaves_rewards_batch_and_loss_unchanged():
     anchor = sil()
     assert isinstance(anchor, Anchor)
     steps = make_steps([[1.0]], [[1]])
     assert anchor.shape(steps, TablePolicy()) is steps.rewards
-    assert anchor.loss(TablePolicy()).item() == NoAnchor().loss(TablePolicy()).item() == 0.0
+    assert anchor.replay(make_batch(3), TablePolicy()) is None
+    assert anchor.sample() is None
+    assert not anchor.capturable
 
 
-def test_the_authors_rule_stores_an_episode_only_if_a_reward_in_it_is_positive():
+def test_positive_admission_stores_episodes_with_a_positive_reward_only():
     anchor = sil(admission="positive")
     anchor.observe(make_steps([[-1.0], [0.0], [-1.0], [-3.0], [2.0]], [[0], [1], [1], [0], [1]]))
     assert anchor.metrics()["sil/stored"] == 1
     assert stored_returns(anchor) == {-2.0, 2.0}  # −3 + 0.5 · 2, and 2: the total return is negative
 
 
-def test_where_no_reward_is_positive_the_authors_rule_stores_nothing_and_any_stores_all():
+def test_any_admission_stores_episodes_without_a_positive_reward_too():
     steps = make_steps([[-1.0], [0.0], [-1.0]], [[0], [1], [1]])
     for rule, number in (("positive", 0), ("any", 2)):
         anchor = sil(admission=rule)
@@ -64,7 +66,7 @@ def test_a_time_limit_ends_the_return_or_adds_the_recorded_value():
         assert stored_returns(anchor) == expected
 
 
-def test_nothing_happens_until_enough_is_stored():
+def test_no_step_is_taken_before_enough_transitions_are_stored():
     anchor = sil(start_transitions=4)
     policy, losses = TableActorCritic(), []
     anchor.observe(make_steps([[1.0], [1.0], [1.0]], [[0], [0], [1]]))
@@ -87,7 +89,7 @@ def test_no_more_steps_are_drawn_than_are_stored():
     assert drawn == [3, 16]
 
 
-def test_its_steps_raise_the_probability_of_what_went_better_and_the_value_with_it():
+def test_steps_raise_probability_and_value_where_the_return_exceeds_the_value():
     anchor, policy = sil(admission="any", updates=100, value_coef=1.0, entropy_coef=0.0), TableActorCritic()
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
     with torch.no_grad():
@@ -104,22 +106,22 @@ def test_its_steps_raise_the_probability_of_what_went_better_and_the_value_with_
     after = policy.logits.log_softmax(-1).detach()
     assert after[2, 0] > before[2, 0] + 0.5
     assert policy.values[2].item() > 0.5
-    assert after[3].equal(before[3])  # nothing good came of state 3
+    assert after[3].equal(before[3])  # the return of state 3 is below its value
 
 
-def test_priorities_follow_the_clipped_shortfall():
+def test_priorities_are_the_clipped_advantages():
     anchor, policy = sil(updates=20, priority_exponent=1.0, batch_size=200), TableActorCritic()
     with torch.no_grad():
         policy.values.copy_(torch.tensor([0.0, 0.7, 2.0, 0.0, 0.0, 0.0]))
     anchor.observe(make_steps([[5.0, 1.0, 1.0]], [[1, 1, 1]], obs=[[0, 1, 2]]))
     anchor.after_update(policy, lambda loss: None)
-    assert anchor.past.priorities.powers[:3].tolist() == pytest.approx([1.0, 0.3, 1e-6])
+    assert anchor.past.powers[:3].tolist() == pytest.approx([1.0, 0.3, 1e-6])
 
 
-def test_a_policy_without_a_critic_is_refused_in_one_line():
+def test_a_policy_without_evaluate_is_refused():
     anchor = sil()
     anchor.observe(make_steps([[1.0]], [[1]]))
-    with pytest.raises(ConfigError, match="SIL needs an actor-critic"):
+    with pytest.raises(ConfigError, match=r"SIL needs a policy with evaluate\(obs, actions\).*use an actor-critic"):
         anchor.after_update(TablePolicy(), lambda loss: None)
 
 
@@ -139,7 +141,7 @@ def test_a_value_out_of_range_is_refused_by_name(changes, named):
         SILConfig(**changes)
 
 
-def test_the_authors_settings_by_learner():
+def test_the_authors_settings_for_each_learner():
     a2c, ppo = SILConfig.stock("a2c"), SILConfig.stock("ppo")
     assert (a2c.updates, a2c.batch_size, a2c.capacity_transitions, a2c.coef) == (4, 512, 100_000, 1.0)
     assert (ppo.updates, ppo.batch_size, ppo.capacity_transitions, ppo.coef) == (10, 512, 50_000, 0.1)
@@ -148,6 +150,6 @@ def test_the_authors_settings_by_learner():
         SILConfig.stock("pp")
 
 
-def test_imitation_that_never_begins_is_refused():
+def test_a_start_beyond_the_capacity_is_refused():
     with pytest.raises(ConfigError, match=r"sil.start_transitions \(101\) must be at most sil.capacity_transitions"):
         SILConfig(capacity_transitions=100)

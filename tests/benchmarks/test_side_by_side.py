@@ -1,39 +1,40 @@
-"""Runs side by side: stopped by the clock, gone on with, and what is kept of them."""
+"""Concurrent runs: stopped after a time, resumed, and copied."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from optimist.tracking.metrics_log import read_metrics
-from tests.benchmarks.scripts import FOLDER
+from optimist.tracking.writers import read_metrics
 
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "side_by_side.py"
 FLAGS = (
     "--algorithm.rollout-steps 16 --env.num-envs 2 --total-steps 6400 --final-episodes 0 --env.kwargs.max-frames 400"
 )
 
 
 def run(tmp_path, *more):
-    command = [sys.executable, str(FOLDER / "side_by_side.py"), "--presets", "atari/smoke", "--game", "Pong"]
+    command = [sys.executable, str(SCRIPT), "--presets", "atari/smoke", "--game", "Pong"]
     command += ["--flags", FLAGS, "--out", str(tmp_path / "out"), "--keep", str(tmp_path / "kept"), *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in (tmp_path / "kept" / "segments.jsonl").read_text().splitlines()]
 
 
-def test_a_run_that_fails_is_said_to_have_failed(tmp_path):
-    command = [sys.executable, str(FOLDER / "side_by_side.py"), "--presets", "atari/smoke", "--game", "Pnog"]
+def test_a_failed_run_is_reported(tmp_path):
+    command = [sys.executable, str(SCRIPT), "--presets", "atari/smoke", "--game", "Pnog"]
     done = subprocess.run([*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert "Pong" in done.stderr  # what the run said
+    assert "Pong" in done.stderr  # the run's own error
     (end,) = [json.loads(line) for line in (tmp_path / "out" / "segments.jsonl").read_text().splitlines()]
     assert not end["finished"]
     assert end["exit"] != 0
 
 
 @pytest.mark.slow
-def test_a_run_that_the_clock_stops_is_gone_on_with_and_then_left_alone(tmp_path):
+def test_a_run_stopped_after_its_time_is_resumed_once(tmp_path):
     first = run(tmp_path, "--seconds", "0")
     assert [(row["run"], row["finished"]) for row in first] == [("smoke", False)]
     assert first[0]["exit"] == 130

@@ -7,10 +7,12 @@ import time
 
 import pytest
 
+import optimist
 from optimist.cli.main import main
-from optimist.tracking.metrics import undocumented, without_time
-from optimist.tracking.metrics_log import read_metrics
+from optimist.core.settings import REMOVED
 from optimist.tracking.run_dir import RunDir
+from optimist.tracking.writers import read_metrics
+from tests.metrics import undocumented, without_time
 
 SMALL = ["deepsea/opr", "--size", "4", "--total-steps", "4096", "--no-tensorboard"]
 
@@ -30,7 +32,7 @@ def trained(tmp_path, capsys):
     return path, last_json(capsys)
 
 
-def test_a_trained_run_folder_holds_everything(trained):
+def test_a_trained_run_folder_has_all_files(trained):
     path, summary = trained
     names = {entry.name for entry in path.iterdir()}
     assert names == {".lock", "checkpoints", "config.toml", "final.safetensors", "metrics.jsonl", "summary.json"}
@@ -39,7 +41,7 @@ def test_a_trained_run_folder_holds_everything(trained):
     assert RunDir.read(path).config.env.kwargs == {"size": 4}
 
 
-def test_every_metric_that_is_logged_is_explained(trained):
+def test_every_logged_metric_is_documented(trained):
     names = {name for line in read_metrics(trained[0] / "metrics.jsonl") for name in line}
     assert "opr/threshold" in names
     assert undocumented(names) == []
@@ -59,20 +61,20 @@ def test_a_finished_run_is_neither_trained_over_nor_changed_by_resume(trained, c
     path, summary = trained
     before = {entry: entry.read_bytes() for entry in path.rglob("*") if entry.is_file()}
     assert main(["train", *SMALL, "--out", str(path)]) == 2
-    assert "is not empty; go on with it by `optimist resume" in capsys.readouterr().err
+    assert "is not empty; resume it with `optimist resume" in capsys.readouterr().err
     assert main(["resume", str(path), "--json"]) == 0
     assert last_json(capsys) == summary
     assert {entry: entry.read_bytes() for entry in path.rglob("*") if entry.is_file()} == before
 
 
-def test_flags_can_name_a_run_that_is_not_there(tmp_path, capsys):
+def test_an_absent_run_is_refused_in_one_line(tmp_path, capsys):
     assert main(["resume", str(tmp_path / "absent")]) == 2
     assert "absent is not a run folder; it has no config.toml" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "absent")]) == 2
     assert "absent" in capsys.readouterr().err
 
 
-def test_an_unknown_environment_is_one_line_and_leaves_no_folder_in_the_way(tmp_path, capsys):
+def test_an_unknown_environment_is_refused_and_leaves_no_folder(tmp_path, capsys):
     assert main(["train", "gym/ppo", "--env", "CartPoole-v1", "--out", str(tmp_path / "run")]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
@@ -81,7 +83,7 @@ def test_an_unknown_environment_is_one_line_and_leaves_no_folder_in_the_way(tmp_
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_run_stopped_by_a_signal_ends_as_if_it_had_never_been(tmp_path, capsys, number, code):
+def test_a_run_stopped_by_a_signal_and_resumed_equals_an_uninterrupted_one(tmp_path, capsys, number, code):
     flags = ["deepsea/opr", "--size", "5", "--total-steps", "20480", "--checkpoint-every", "4096", "--no-tensorboard"]
     assert main(["train", *flags, "--out", str(tmp_path / "whole"), "--quiet"]) == 0
 
@@ -103,23 +105,23 @@ def test_a_run_stopped_by_a_signal_ends_as_if_it_had_never_been(tmp_path, capsys
     assert lines_of(stopped) == lines_of(tmp_path / "whole")
 
 
-def test_a_tampered_checkpoint_is_one_line(tmp_path, capsys):
+def test_a_tampered_checkpoint_is_refused_in_one_line(tmp_path, capsys):
     path = tmp_path / "run"
     assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(path), "--quiet"]) == 0
-    (path / "summary.json").unlink()  # as if the end had not been reached
+    (path / "summary.json").unlink()  # as if the run were unfinished
     newest, older = sorted((path / "checkpoints").iterdir(), reverse=True)
     with (newest / "tensors.safetensors").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7f")
     assert main(["resume", str(path)]) == 2
     err = capsys.readouterr().err
-    assert err.endswith(f"tensors.safetensors does not match its checksum; remove it to go on from {older.name}\n")
+    assert err.endswith(f"tensors.safetensors does not match its checksum; remove it to resume from {older.name}\n")
     assert err.count("\n") == 1
 
 
 @pytest.fixture
 def unfinished(tmp_path):
-    """A run with a checkpoint and no end."""
+    """A run with a checkpoint and no summary."""
     path = tmp_path / "run"
     assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(path), "--quiet"]) == 0
     (path / "summary.json").unlink()
@@ -132,64 +134,76 @@ def edit(path, before, after):
     (path / "config.toml").write_text(text.replace(before, after))
 
 
-def test_a_config_changed_since_the_checkpoint_is_told(unfinished, capsys):
+def test_a_config_changed_since_the_checkpoint_is_reported(unfinished, capsys):
     assert main(["resume", str(unfinished)]) == 0
     assert "config.toml was changed" not in capsys.readouterr().err
     (unfinished / "summary.json").unlink()
     edit(unfinished, "\nepochs = 4\n", "\nepochs = 2\n")
     edit(unfinished, "\ntotal_steps = 4096\n", "\ntotal_steps = 8192\n")
     assert main(["resume", str(unfinished), "--json"]) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     changes = "total_steps 4096 → 8192, algorithm.epochs 4 → 2"
-    assert f"config.toml was changed since the checkpoint: {changes}" in " ".join(told.err.split())
-    summary = json.loads(told.out.splitlines()[-1])
+    assert f"config.toml was changed since the checkpoint: {changes}" in " ".join(printed.err.split())
+    summary = json.loads(printed.out.splitlines()[-1])
     assert summary["steps"] == 8192
     assert summary["changes"] == [f"at step 4,096: {change}" for change in changes.split(", ")]
     assert main(["report", str(unfinished), "--out", str(unfinished.parent / "report")]) == 0
-    assert "its config was changed on the way (at step 4,096: total_steps 4096 → 8192; at step 4,096: algorithm" in (
-        unfinished.parent / "report" / "report.html"
-    ).read_text(encoding="utf-8")
+    assert (
+        "its config was changed during the run (at step 4,096: total_steps 4096 → 8192; at step 4,096: algorithm"
+        in (unfinished.parent / "report" / "report.html").read_text(encoding="utf-8")
+    )
 
 
 def test_another_seed_is_another_run(unfinished, capsys):
     edit(unfinished, "\nseed = 0\n", "\nseed = 77\n")
     capsys.readouterr()
     assert main(["resume", str(unfinished)]) == 2
-    assert "cannot go on: the run has seed 0, and config.toml says 77" in capsys.readouterr().err
+    assert "cannot resume: the run has seed 0, and config.toml says 77" in capsys.readouterr().err
 
 
-def test_a_finished_run_asked_for_more_steps_says_how_to_get_them(unfinished, capsys):
+def test_a_finished_run_with_a_larger_budget_prints_how_to_continue(unfinished, capsys):
     assert main(["resume", str(unfinished)]) == 0
     edit(unfinished, "\ntotal_steps = 4096\n", "\ntotal_steps = 6144\n")
     assert main(["resume", str(unfinished), "--json"]) == 0
-    told = capsys.readouterr()
-    assert "total_steps was raised since: without summary.json it would go on" in told.err
-    assert json.loads(told.out.splitlines()[-1])["steps"] == 4096
+    printed = capsys.readouterr()
+    assert "total_steps was raised since: delete summary.json to continue it" in printed.err
+    assert json.loads(printed.out.splitlines()[-1])["steps"] == 4096
     (unfinished / "summary.json").unlink()
     assert main(["resume", str(unfinished), "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["steps"] == 6144
 
 
-def test_a_config_with_which_steps_would_be_miscounted_is_refused(unfinished, capsys):
+def test_a_config_that_changes_the_steps_of_an_update_is_refused(unfinished, capsys):
     edit(unfinished, "\nnum_envs = 16\n", "\nnum_envs = 8\n")
     capsys.readouterr()
     assert main(["resume", str(unfinished)]) == 2
-    assert capsys.readouterr().err.startswith("optimist: error: cannot go on: config.toml was changed, an update had ")
+    assert capsys.readouterr().err.startswith("optimist: error: cannot resume: config.toml was changed, an update had ")
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("\ncapacity_transitions = 50000\n", "\ncapacity_transitions = 20\n"),
-        ('\nreference = "recorded"\n', '\nreference = "cloned"\n'),
+        ("\n[opr]\n", '\n[opr]\nshaping_scale = 0.5\nreference = "cloned"\n'),
         ("\n    64,\n    64,\n", "\n    32,\n    32,\n"),
         ("\nsize = 4\n", "\nsize = 5\n"),
     ],
 )
-def test_a_config_that_what_was_learnt_does_not_fit_is_refused_in_one_line(unfinished, before, after, capsys):
+def test_a_config_that_does_not_fit_the_checkpoint_is_refused_in_one_line(unfinished, before, after, capsys):
     edit(unfinished, before, after)
     capsys.readouterr()
     assert main(["resume", str(unfinished)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("optimist: error: cannot go on: config.toml was changed (")
-    assert line.endswith("what was learnt does not fit it; undo that, or train a new run")
+    assert line.startswith("optimist: error: cannot resume: config.toml was changed (")
+    assert line.endswith("the checkpoint does not fit it; undo the change, or train a new run")
+
+
+def test_a_run_saved_with_removed_settings_is_not_resumed_and_is_still_evaluated(unfinished, capsys, monkeypatch):
+    (saved := unfinished / "config.toml").write_text(saved.read_text().replace("[opr]\n", "[opr]\ngone = true\n"))
+    monkeypatch.setitem(REMOVED, "opr.gone", "it changed nothing (docs/paper.md)")
+    assert main(["evaluate", str(unfinished), "--episodes", "2", "--json"]) == 0
+    capsys.readouterr()
+    assert main(["resume", str(unfinished)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"optimist: error: {saved}, saved by optimist {optimist.__version__}, cannot be resumed: ")
+    assert line.endswith("opr.gone no longer exists: it changed nothing (docs/paper.md); its weights can still be used")

@@ -3,7 +3,7 @@ import json
 from optimist.cli.main import main
 
 
-def test_all_games_are_listed_with_random_and_human(capsys):
+def test_all_games_are_listed_with_random_and_human_scores(capsys):
     assert main(["games"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["Alien", "227.8", "7,127.7"]
@@ -14,7 +14,7 @@ def test_all_games_are_listed_with_random_and_human(capsys):
     assert listed["Pong"] == {"random": -20.7, "human": 14.6}
 
 
-def test_one_game_comes_with_its_published_scores(capsys):
+def test_one_game_is_shown_with_published_scores(capsys):
     assert main(["games", "Breakout"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Breakout: random 1.7, human 30.5")
@@ -25,6 +25,6 @@ def test_one_game_comes_with_its_published_scores(capsys):
     assert {"block": "ppo_paper_10M", "method": "PPO", "mean": 274.8, "spread": None} in published
 
 
-def test_a_wrong_name_is_one_line_with_a_suggestion(capsys):
+def test_unknown_game_is_a_one_line_error_with_a_suggestion(capsys):
     assert main(["games", "Brekout"]) == 2
     assert capsys.readouterr().err == "optimist: error: no Atari game 'Brekout'; did you mean 'Breakout'?\n"

@@ -1,22 +1,30 @@
+"""L_BC and the weights of cloned steps: advantages, and how far an episode exceeds luck."""
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.core.batch import Batch
-from optimist.core.cloning import advantage_weights, bc_loss
-from optimist.core.config import OPRConfig
-from optimist.core.episode import Steps
-from optimist.core.regularizer import OptimisticRegularizer
+from optimist.core.admission import GroupWindows
+from optimist.core.anchor import anchor_loss
+from optimist.core.cloning import advantage_weights, bc_loss, luck_weights
+from optimist.core.eviction import StoredEpisode
 from optimist.errors import ShapeMismatch
-from tests.core.test_regularizer import LOG_HALF, LOG_THREE_QUARTERS, episodes, filled, in_order, policy_with
+from tests.core.tables import (
+    LOG_HALF,
+    LOG_THREE_QUARTERS,
+    episodes,
+    filled,
+    stored_rows,
+    two_state_policy,
+)
 
 
 def test_the_cloning_loss_is_the_mean_negative_log_probability():
     assert bc_loss(torch.tensor([-1.0, -3.0])).item() == 2.0
 
 
-def test_weights_multiply_each_step_and_the_mean_is_over_all_of_them():
+def test_weights_multiply_each_step_and_the_mean_is_over_all_steps():
     # (0.5 · 1 + 0 · 3) / 2
     assert bc_loss(torch.tensor([-1.0, -3.0]), torch.tensor([0.5, 0.0])).item() == 0.25
 
@@ -31,70 +39,91 @@ def test_weights_get_no_gradient():
 
 def test_advantage_weights_by_hand():
     returns, values = torch.tensor([1.0, 0.2, 0.0, 5.0]), torch.tensor([0.5, 0.2, 1.0, 1.0])
-    assert advantage_weights(returns, values, 1.0).tolist() == [0.5, 0.0, 0.0, 1.0]
-    assert advantage_weights(returns, values, 2.0).tolist() == [0.25, 0.0, 0.0, 1.0]
+    assert advantage_weights(returns, values).tolist() == [0.5, 0.0, 0.0, 1.0]
 
 
 def test_advantage_weights_give_the_value_no_gradient():
     values = torch.tensor([0.5], requires_grad=True)
-    assert not advantage_weights(torch.tensor([1.0]), values, 1.0).requires_grad
+    assert not advantage_weights(torch.tensor([1.0]), values).requires_grad
 
 
 def test_shapes_must_match():
     with pytest.raises(ShapeMismatch):
         bc_loss(torch.zeros(3), torch.zeros(1))
     with pytest.raises(ShapeMismatch):
-        advantage_weights(torch.zeros(3), torch.zeros(1), 1.0)
+        advantage_weights(torch.zeros(3), torch.zeros(1))
 
 
-@given(st.floats(-100, 100, width=32), st.floats(-100, 100, width=32), st.floats(0.125, 10, width=32))
-def test_weights_lie_between_0_and_1_and_are_0_where_nothing_was_gained(ret, value, scale):
-    weight = advantage_weights(torch.tensor([ret]), torch.tensor([value]), scale).item()
+@given(st.floats(-100, 100, width=32), st.floats(-100, 100, width=32))
+def test_advantage_weights_are_between_0_and_1_and_0_without_an_advantage(ret, value):
+    weight = advantage_weights(torch.tensor([ret]), torch.tensor([value])).item()
     assert 0.0 <= weight <= 1.0
     if ret <= value:
         assert weight == 0.0
 
 
-@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
-def test_in_deviations_weights_do_not_depend_on_the_size_of_rewards(size):
-    """Full weight at 2 deviations of the fresh advantages: 0.5 of it weighs a quarter, whatever a reward is worth."""
-    config = OPRConfig(bc_advantage_unit="deviation", bc_advantage_scale=2.0, bc_coef=1.0, shaping_scale=0.0)
-    opr = OptimisticRegularizer(config, gamma=1.0)
-    policy = Fixed(value=0.0)
-    obs = torch.zeros(1, 1, 1)
-    rewards = torch.full((1, 1), 0.5 * size)
-    ends = torch.ones(1, 1, dtype=torch.bool)
-    opr.observe(Steps(obs=obs, actions=torch.zeros(1, 1), rewards=rewards, logp=torch.zeros(1, 1), dones=ends))
-    advantages = torch.tensor([-1.0, 0.0, 1.0]) * size  # standard deviation: size
-    nothing = torch.zeros(3)
-    batch = Batch(
-        obs=torch.zeros(3, 1),
-        actions=nothing,
-        logp_old=nothing,
-        advantages=advantages,
-        returns=advantages,
-        values_old=nothing,
-    )
-    opr.augment(batch, policy)
-    assert opr.loss(policy).item() == pytest.approx(0.25, rel=1e-5)  # weight 0.25 of −log π = 1
+def stored(total_reward, group=0):
+    row = torch.zeros(1, dtype=torch.int64)
+    return StoredEpisode(total_reward, group, 0, False, row, row)
 
 
-class Fixed:
-    def __init__(self, value):
-        self.worth = value
-
-    def log_prob(self, obs, actions):
-        return torch.full((len(obs),), -1.0)
-
-    def value(self, obs):
-        return torch.full((len(obs),), self.worth)
+def recent(returns, groups=None):
+    windows = GroupWindows(100, 75.0)
+    for total_reward, group in zip(returns, groups or [0] * len(returns), strict=True):
+        windows.admits(total_reward, group)
+    return windows
 
 
-def test_the_loss_on_the_same_rows_falls_with_lambda():
-    opr, policy = filled(bc_coef=0.5, bc_schedule="linear", bc_weights="uniform"), policy_with()
-    rows, losses = in_order(opr), []
-    for progress in (0.0, 0.5, 0.75):
-        opr.observe(episodes([0.0], progress=progress))
-        losses.append(opr.loss(policy, rows).item())
-    first = -0.5 * (LOG_HALF + LOG_THREE_QUARTERS) / 2
-    assert losses == pytest.approx([first, first / 2, first / 4], rel=1e-5)
+def test_luck_weights_by_hand():
+    # m = 2, s = 2: R = 5, 6, 7, 9 are 1.5, 2, 2.5 and 3.5 deviations above the mean
+    found = luck_weights([stored(r) for r in (5.0, 6.0, 7.0, 9.0, -9.0)], recent([0.0, 4.0]), luck=2.0)
+    assert found == [0.0, 0.0, 0.5, 1.0, 0.0]
+
+
+def test_a_goal_reached_in_one_of_100_episodes_exceeds_luck_and_one_in_4_does_not():
+    rare, frequent = recent([1.0] + [0.0] * 99), recent([1.0, 0.0, 0.0, 0.0] * 25)
+    assert luck_weights([stored(1.0)], rare, luck=2.0) == [1.0]
+    assert luck_weights([stored(1.0)], frequent, luck=2.0) == [0.0]
+
+
+def test_any_return_above_equal_recent_returns_exceeds_luck():
+    equal = recent([0.0] * 5)
+    assert luck_weights([stored(1e-9), stored(0.0), stored(-1.0)], equal, luck=2.0) == [1.0, 0.0, 0.0]
+
+
+def test_luck_is_measured_by_the_returns_of_an_episodes_group():
+    windows = recent([0.0, 4.0, 100.0, 104.0], groups=[0, 0, 1, 1])
+    assert luck_weights([stored(8.0, 0), stored(104.0, 1)], windows, luck=2.0) == [1.0, 0.0]
+
+
+def test_the_cloning_loss_leaves_out_episodes_within_luck():
+    # recent returns 1 and 2: m = 1.5, s = 0.5; the stored ones are 1 deviation below and above
+    for luck, weight in ((0.0, 1.0), (0.25, 0.75), (1.0, 0.0)):
+        opr = filled(bc_coef=0.5, bc_weights="uniform", bc_luck=luck)
+        expected = -0.5 * weight * LOG_THREE_QUARTERS / 2
+        assert anchor_loss(opr, two_state_policy(), stored_rows(opr)).item() == pytest.approx(expected, rel=1e-5)
+        assert opr.metrics()["opr/beyond_luck"] == pytest.approx(weight / 2)
+        assert opr.metrics()["opr/bc_weight"] == pytest.approx(weight / 2)
+
+
+def test_luck_weights_multiply_advantage_weights():
+    # R = 1, 2 and V = 0.75, 1.5: advantages 0.25 and 0.5; luck weights 0 and 0.5
+    opr = filled(bc_coef=1.0, bc_weights="advantage", bc_luck=0.5)
+    expected = -0.5 * 0.5 * LOG_THREE_QUARTERS / 2
+    loss = anchor_loss(opr, two_state_policy((0.75, 1.5)), stored_rows(opr))
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_stored_episode_exceeds_luck_again_once_recent_returns_are_low():
+    opr = filled(bc_coef=1.0, bc_weights="uniform", bc_luck=1.0, return_window=3)
+    assert anchor_loss(opr, two_state_policy(), stored_rows(opr)).item() == 0.0
+    opr.observe(episodes([-1.0, -1.0, -1.0]))
+    expected = -(LOG_HALF + LOG_THREE_QUARTERS) / 2
+    assert anchor_loss(opr, two_state_policy(), stored_rows(opr)).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_without_luck_every_stored_episode_is_cloned():
+    opr = filled(bc_coef=1.0, bc_weights="uniform")
+    expected = -(LOG_HALF + LOG_THREE_QUARTERS) / 2
+    assert anchor_loss(opr, two_state_policy(), stored_rows(opr)).item() == pytest.approx(expected, rel=1e-5)
+    assert "opr/beyond_luck" not in opr.metrics()

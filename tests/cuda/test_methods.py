@@ -6,15 +6,15 @@ import dataclasses
 from typing import Any
 
 import pytest
-import torch
 
-from optimist.anchors.config import SILConfig
 from optimist.config import A2CConfig, ACPERConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.config.sil import SILConfig
 from optimist.core.config import OPRConfig
-from optimist.training.loop import train
+from optimist.training.trainer import train
+from tests.cuda.conftest import needs_cuda
 from tests.resume.test_options import CONFIG, assert_resumes_exactly
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = needs_cuda
 
 SIL = SILConfig(enabled=True, admission="any", start_transitions=1, batch_size=32, updates=2)
 OPR = OPRConfig(bc_batch_size=32)
@@ -32,7 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_run_of_this_kind_resumes_exactly(name, tmp_path, monkeypatch):
+def test_run_resumes_exactly(name, tmp_path, monkeypatch):
     config: RunConfig = dataclasses.replace(CONFIG, device="cuda", deterministic=True, **VARIANTS[name])
     assert_resumes_exactly(config, tmp_path, monkeypatch)
 
@@ -46,14 +46,14 @@ def test_a_run_of_this_kind_resumes_exactly(name, tmp_path, monkeypatch):
     ],
     ids=lambda learner: learner.name,
 )
-def test_atari_runs_with_everything_on(learner, tmp_path):
+def test_atari_run_with_opr_and_self_imitation_finishes(learner, tmp_path):
     config = RunConfig(
         total_steps=960,
         device="cuda",
         env=EnvConfig(
             id="optimist/Atari-v0",
             num_envs=4,
-            kwargs={"game": "Breakout", "sticky": 0.0, "max_frames": 80},  # a game every 20 steps
+            kwargs={"game": "Breakout", "sticky": 0.0, "max_frames": 80},  # an episode takes 20 steps
             clip_rewards=True,
             frame_stack=4,
         ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from optimist.presets import get_preset
-from optimist.training.loop import train
+from optimist.training.trainer import train
 
 GAMES = 16
 SMALL = {
@@ -18,7 +18,7 @@ SMALL = {
     "plain_normalized": ("cage2/ppo", {"red": "Meander"}),
     "expert": ("cage2/best", {"games": GAMES}),
     "expert_unmasked": ("cage2/best", {"games": GAMES}),
-    "expert_disobedient": ("cage2/best", {"games": GAMES}),
+    "expert_mask_not_obeyed": ("cage2/best", {"games": GAMES}),
 }
 
 
@@ -32,8 +32,8 @@ def small(name, **changes):
         config = replace(config, env=replace(config.env, kwargs={**config.env.kwargs, "sleep_output": True}))
     if name == "plain_normalized":
         config = replace(config, network=replace(config.network, normalize_observations=True))
-    if name in ("expert_unmasked", "expert_disobedient"):  # that do not settle on one action, as they would at first
-        network = replace(config.network, initialization="default", action_mask=name != "expert_disobedient")
+    if name in ("expert_unmasked", "expert_mask_not_obeyed"):  # whose actions vary without training
+        network = replace(config.network, initialization="default", action_mask=name != "expert_mask_not_obeyed")
         env = replace(config.env, kwargs={**config.env.kwargs, "mask": name != "expert_unmasked"})
         config = replace(config, env=env, network=network, algorithm=replace(config.algorithm, learning_rate=1e-9))
     steps = 2 * GAMES * config.algorithm.rollout_steps

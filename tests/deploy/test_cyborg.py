@@ -1,3 +1,5 @@
+"""Agents exported to CybORG act as in optimist, without it."""
+
 import json
 import re
 import subprocess
@@ -7,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optimist.deploy.bundle import bundle
-from optimist.deploy.cyborg import export_cyborg, rules_of
-from optimist.deploy.defenders import load_defender
-from optimist.envs.cage2.env import CageVectorEnv
+from cage2.deploy.export import rules_of
+from cage2.vector_env import CageVectorEnv
+from optimist.deploy.cage2_runs import export_cyborg, load_defender
 from optimist.errors import ConfigError, RunFolderError
 
 PLAY = """
@@ -61,11 +62,11 @@ def recorded(defender, red, games=40, horizon=50, seed=5):
         (["expert"], "mixed"),
         (["expert"], "Sleep"),
         (["expert_unmasked"], "mixed"),
-        (["expert_disobedient"], "mixed"),
+        (["expert_mask_not_obeyed"], "mixed"),
         (["best"], "mixed"),
     ],
 )
-def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path):
+def test_exported_agent_acts_the_same_without_optimist(runs, names, red, tmp_path):
     paths = [runs.get(name, name) for name in names]
     files = export_cyborg(paths, tmp_path / "agent", "competition" if names == ["best"] else None)
     assert sorted(file.name for file in files) == ["agent.py", "weights.npz"]
@@ -78,7 +79,7 @@ def test_the_exported_agent_plays_the_same_without_us(runs, names, red, tmp_path
     assert len(np.unique(actions)) > 1 or red == "Sleep"
 
 
-def test_an_export_knows_the_rules_it_was_trained_under(runs, tmp_path):
+def test_export_states_the_rules_of_its_training(runs, tmp_path):
     for number, (name, rules) in enumerate((("plain", None), ("mixed", "competition"), ("best", None))):
         export_cyborg([runs.get(name, name)], tmp_path / str(number), rules)
     found = [rules_of(tmp_path / str(number)) for number in range(3)]
@@ -88,29 +89,29 @@ def test_an_export_knows_the_rules_it_was_trained_under(runs, tmp_path):
 
 
 def test_normalised_observations_are_refused(runs, tmp_path):
-    with pytest.raises(ConfigError, match="normalises its observations, for which the CybORG export has no place"):
+    with pytest.raises(ConfigError, match="the CybORG export does not support normalize_observations"):
         export_cyborg([runs["plain_normalized"]], tmp_path / "x")
 
 
-def test_the_export_speaks_of_no_package_but_numpy(runs, tmp_path):
+def test_exported_agent_imports_no_package_but_numpy(runs, tmp_path):
     for name in ("plain", "mixed", "expert"):
         export_cyborg([runs[name]], tmp_path / name)
         source = (tmp_path / name / "agent.py").read_text()
         imports = {
             line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
         }
-        assert imports <= {"__future__", "copy", "json", "numpy", "os", "types", "typing"}
+        assert imports <= {"__future__", "collections", "copy", "json", "numpy", "os", "types", "typing"}
 
 
-def test_a_sampling_agent_follows_its_seed(runs, tmp_path, monkeypatch):
+def test_sampling_agent_is_fixed_by_its_seed(runs, tmp_path, monkeypatch):
     export_cyborg([runs["mixed"]], tmp_path / "agent")
     monkeypatch.syspath_prepend(str(tmp_path / "agent"))
     monkeypatch.delitem(sys.modules, "agent", raising=False)
     from agent import BlueAgent
 
     def actions(seed):
-        player = BlueAgent(greedy=False, seed=seed)
-        return [player.get_action(np.zeros(52)) for _ in range(30)]
+        agent = BlueAgent(greedy=False, seed=seed)
+        return [agent.get_action(np.zeros(52)) for _ in range(30)]
 
     assert actions(1) == actions(1)
     assert actions(1) != actions(2)
@@ -118,8 +119,8 @@ def test_a_sampling_agent_follows_its_seed(runs, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "agent")
 
 
-def test_the_page_s_snippet_runs_as_written(runs, tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "envs" / "cage2.md").read_text()
+def test_snippet_of_the_docs_runs_as_written(runs, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "environments" / "cage2_training.md").read_text()
     snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
     export_cyborg([runs["b_line"], runs["meander"]], tmp_path / "agent")
     monkeypatch.syspath_prepend(str(tmp_path / "agent"))
@@ -130,37 +131,10 @@ def test_the_page_s_snippet_runs_as_written(runs, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "agent")
 
 
-def test_a_folder_with_content_is_refused_and_left_alone(runs, tmp_path):
+def test_folder_with_content_is_refused_and_unchanged(runs, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match="is not empty"):
         export_cyborg([runs["plain"]], tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(RunFolderError, match="cannot write"):
         export_cyborg([runs["plain"]], tmp_path / "notes.txt")
-
-
-FACTOR = np.array([2, 3])
-WORD = {"a": 1}
-
-
-def helper(number):
-    return number * FACTOR[1]
-
-
-def rule_to_bundle(number):
-    """Twice removed."""
-    return helper(number) + FACTOR[0]
-
-
-def rule_that_cannot(number):
-    return WORD[number]
-
-
-def test_a_bundle_brings_what_its_functions_use():
-    names = {}
-    exec("import numpy as np\n" + bundle({"rule_to_bundle": rule_to_bundle}), names)
-    assert names["rule_to_bundle"](5) == 17
-    with pytest.raises(ConfigError, match="WORD is dict"):
-        bundle({"rule_that_cannot": rule_that_cannot})
-    with pytest.raises(ConfigError, match="different things called helper"):
-        bundle({"rule_to_bundle": rule_to_bundle, "helper": 3})

@@ -1,3 +1,5 @@
+"""ONNX exports give the same outputs as the policy."""
+
 from dataclasses import replace
 
 import gymnasium as gym
@@ -5,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from optimist.api import load
 from optimist.config import NetworkConfig
 from optimist.deploy.onnx import export_onnx, make_model
-from optimist.door import load
 from optimist.errors import MissingExtra
 from optimist.networks.actor_critic import make_actor_critic
 from optimist.presets import get_preset
-from optimist.training.loop import train
+from optimist.training.trainer import train
 
 runtime = pytest.importorskip("onnxruntime")
 
@@ -34,7 +36,7 @@ def test_an_exported_run_gives_the_same_logits_and_actions(runs, name, tmp_path)
     assert (found["action"] == agent.act(obs)).all()
 
 
-def test_a_discrete_observation_is_taken_as_a_number(tmp_path):
+def test_discrete_observation_is_an_integer_input(tmp_path):
     config = get_preset("deepsea/ppo")(size=4)
     train(replace(config, total_steps=2048, tensorboard=False), tmp_path / "run", progress=False)
     (file,) = export_onnx(str(tmp_path / "run"), tmp_path / "onnx")
@@ -51,7 +53,7 @@ def test_a_discrete_observation_is_taken_as_a_number(tmp_path):
         (gym.spaces.Box(-1, 1, (5,), np.float32), gym.spaces.MultiDiscrete([2, 3]), "logits"),
     ],
 )
-def test_every_kind_of_network_has_a_graph(observations, actions, name):
+def test_every_kind_of_network_is_exported(observations, actions, name):
     torch.manual_seed(0)
     policy = make_actor_critic(observations, actions, NetworkConfig(cnn_features=32))
     model = make_model(policy, observations.shape)
@@ -64,7 +66,7 @@ def test_every_kind_of_network_has_a_graph(observations, actions, name):
 
 
 @pytest.mark.parametrize("settings", [{"action_mask": True}, {"normalize_observations": True}])
-def test_what_only_the_critic_sees_is_no_input(settings):
+def test_inputs_of_the_critic_only_are_not_exported(settings):
     torch.manual_seed(0)
     observations, actions = gym.spaces.Box(0, 1, (9,), np.float32), gym.spaces.Discrete(3)
     policy = make_actor_critic(observations, actions, NetworkConfig(privileged=4, **settings))
@@ -77,7 +79,7 @@ def test_what_only_the_critic_sees_is_no_input(settings):
     assert np.allclose(found["logits"], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_onnx_the_extra_is_named(runs, tmp_path, monkeypatch):
+def test_missing_onnx_names_the_extra(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"optimist\[onnx\]"):
+    with pytest.raises(MissingExtra, match=r"pip install '.\[onnx\]'"):
         export_onnx(runs["plain"], tmp_path / "onnx")

@@ -1,4 +1,4 @@
-"""Gymnasium's vector CartPole, which `auto` uses, is the scalar CartPole with its time limit, step for step."""
+"""Gymnasium's vector CartPole, which `auto` uses, equals the scalar CartPole with its time limit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from optimist.envs import make_envs
 
 
 def balance(observations: np.ndarray) -> np.ndarray:
-    """A controller good for far more than 500 steps."""
+    """Actions of a controller that balances for far more than 500 steps."""
     return (observations @ np.array([0.1, 0.2, 1.0, 0.5]) > 0).astype(np.int64)
 
 
-def follow(envs: gymnasium.vector.VectorEnv, scalar: gymnasium.Env, index: int) -> None:
-    """Put the scalar environment at the start of the episode that the vector one has just begun."""
+def copy_start(envs: gymnasium.vector.VectorEnv, scalar: gymnasium.Env, index: int) -> None:
+    """Start an episode of the scalar environment in the state of the vector environment."""
     scalar.reset()
     scalar.unwrapped.state = envs.unwrapped.state[:, index].copy()
 
@@ -28,19 +28,19 @@ def test_vector_cartpole_equals_the_scalar_one(sutton_barto: bool) -> None:
     scalars = [gymnasium.make("CartPole-v1", **kwargs) for _ in range(6)]
     observations, _ = envs.reset(seed=0)
     for index, scalar in enumerate(scalars):
-        follow(envs, scalar, index)
+        copy_start(envs, scalar, index)
     rng = np.random.default_rng(0)
-    dead, lengths = np.zeros(6, dtype=np.bool_), np.zeros(6, dtype=np.int64)
+    resetting, lengths = np.zeros(6, dtype=np.bool_), np.zeros(6, dtype=np.int64)
     truncated_at, terminations = [], 0
     for _ in range(1100):
         actions = np.where(np.arange(6) < 2, balance(observations), rng.integers(0, 2, 6))
         observations, rewards, terminated, truncated, _ = envs.step(actions)
         lengths += 1
         for index, scalar in enumerate(scalars):
-            if dead[index]:  # NEXT_STEP: the step after an end only resets
+            if resetting[index]:  # NEXT_STEP: the step after an end only resets
                 assert (rewards[index], terminated[index], truncated[index]) == (0.0, False, False)
                 assert np.abs(observations[index]).max() <= 0.05
-                follow(envs, scalar, index)
+                copy_start(envs, scalar, index)
                 lengths[index] = 0
                 continue
             observation, *rest, _ = scalar.step(int(actions[index]))
@@ -48,6 +48,6 @@ def test_vector_cartpole_equals_the_scalar_one(sutton_barto: bool) -> None:
             assert [rewards[index], terminated[index], truncated[index]] == rest
         terminations += terminated.sum()
         truncated_at += lengths[truncated].tolist()
-        dead = terminated | truncated
+        resetting = terminated | truncated
     assert terminations > 50
     assert truncated_at == [500] * 4  # both balanced environments, twice

@@ -1,4 +1,4 @@
-"""The toy environment keeps to the rules of the three autoreset modes, as SyncVectorEnv keeps them."""
+"""The toy environment has the three autoreset modes of SyncVectorEnv."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = list(AutoresetMode)
 
 
 class ScalarToy(gymnasium.Env):
-    """The same counting, one environment, so that Gymnasium's own vectorisation can be asked what is right."""
+    """One environment that counts like the toy, for Gymnasium's own vectorisation."""
 
     def __init__(self, env: int) -> None:
         self.env, self.episode, self.elapsed = env, -1, 0
@@ -48,16 +48,16 @@ def equal(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_step_is_the_one_of_gymnasiums_own_vectorisation(mode: AutoresetMode) -> None:
+def test_every_step_equals_gymnasiums_own_vectorisation(mode: AutoresetMode) -> None:
     toy = ToyVectorEnv(4, mode, object_final_obs=True)
     gyms = SyncVectorEnv([lambda i=i: ScalarToy(i) for i in range(4)], autoreset_mode=mode)
     assert equal(toy.reset()[0], gyms.reset()[0])
     for _ in range(60):
         actions = np.zeros(4, dtype=np.int64)
-        mine, theirs = toy.step(actions), gyms.step(actions)
-        for one, other in zip(mine, theirs, strict=True):
+        ours, theirs = toy.step(actions), gyms.step(actions)
+        for one, other in zip(ours, theirs, strict=True):
             assert equal(one, other)
-        ended = mine[2] | mine[3]
+        ended = ours[2] | ours[3]
         if mode is AutoresetMode.DISABLED and ended.any():
             options = [{"reset_mask": ended.copy()} for _ in range(2)]
             assert equal(toy.reset(options=options[0])[0], gyms.reset(options=options[1])[0])
@@ -87,8 +87,8 @@ def test_disabled_mode_refuses_to_step_an_ended_environment() -> None:
         toy.step(np.array([0]))
 
 
-def test_dead_step_pays_what_the_test_wants() -> None:
-    toy = ToyVectorEnv(1, AutoresetMode.NEXT_STEP, dead_reward=1e6)
+def test_the_reset_step_pays_the_given_reward() -> None:
+    toy = ToyVectorEnv(1, AutoresetMode.NEXT_STEP, reset_reward=1e6)
     toy.reset()
     toy.step(np.array([1]))
     observation, rewards, terminated, truncated, _ = toy.step(np.array([0]))
@@ -96,4 +96,4 @@ def test_dead_step_pays_what_the_test_wants() -> None:
     assert not terminated[0]
     assert not truncated[0]
     assert observation[0].tolist() == [0.0, 1.0, 0.0]
-    assert toy.taken == {(0, 0, 0): 1}  # the dead step's action is not one that was taken
+    assert toy.taken == {(0, 0, 0): 1}  # the action of the reset step is not taken

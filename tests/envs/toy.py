@@ -1,4 +1,4 @@
-"""ToyVectorEnv: a vector environment that only counts, in any autoreset mode, so that every transition has a name."""
+"""ToyVectorEnv: a vector environment that counts, in any autoreset mode, so that every transition is identifiable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 
 def episode_length(env: int, episode: int) -> int:
-    """Steps of an episode: 1 to 5, differing between environments and episodes."""
+    """Steps of an episode: 1 to 5, different for each environment and episode."""
     return 1 + (2 * env + 3 * episode) % 5
 
 
@@ -21,7 +21,7 @@ def terminates(env: int, episode: int) -> bool:
 
 
 def step_reward(env: int, episode: int, step: int) -> float:
-    """Reward of the step that leaves observation (env, episode, step); no two of them are equal for small numbers."""
+    """Reward of the step taken at observation (env, episode, step); for small numbers all differ."""
     return float(step + 1) + 0.1 * env + 0.001 * episode
 
 
@@ -30,25 +30,25 @@ def episode_return(env: int, episode: int) -> float:
 
 
 class ToyVectorEnv(VectorEnv):
-    """Observation float32 [N, 3] = (env, episode, step); actions Discrete(2), kept in `taken` and otherwise ignored.
+    """Observation float32 [N, 3] = (env, episode, step); actions Discrete(2), stored in `taken` and otherwise ignored.
 
     Ends alternate between terminated and truncated. In every mode `goal` (= terminated) comes with the last step of an
-    episode: in infos, or in infos["final_info"] for SAME_STEP. `dead_reward` is paid by the reset step of NEXT_STEP:
-    Gymnasium pays 0 there, and a test can pay something nobody should see. `object_final_obs` gives `final_obs` as an
-    object array with None where nothing ended, as SyncVectorEnv does, instead of a full one.
+    episode: in infos, or in infos["final_info"] for SAME_STEP. The reset step of NEXT_STEP pays `reset_reward`, 0 as in
+    Gymnasium or an amount that must not be used. `object_final_obs` gives `final_obs` as an object array with None
+    where nothing ended, as SyncVectorEnv does, instead of a full one.
     """
 
     def __init__(
         self,
         num_envs: int = 3,
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
-        dead_reward: float = 0.0,
+        reset_reward: float = 0.0,
         object_final_obs: bool = False,
     ) -> None:
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_mode
         self.metadata = {"render_modes": [], "autoreset_mode": autoreset_mode}
-        self.dead_reward, self.object_final_obs = dead_reward, object_final_obs
+        self.reset_reward, self.object_final_obs = reset_reward, object_final_obs
         self.single_observation_space = spaces.Box(0.0, np.inf, (3,), np.float32)
         self.single_action_space = spaces.Discrete(2)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -63,7 +63,7 @@ class ToyVectorEnv(VectorEnv):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         mask = np.ones(self.num_envs, dtype=np.bool_) if not options else options["reset_mask"]
-        self._begin(mask)
+        self._start_episodes(mask)
         return self._observe(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -72,23 +72,23 @@ class ToyVectorEnv(VectorEnv):
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, dtype=np.bool_)
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
-        dead = self.ended.copy()
+        resetting = self.ended.copy()
         if self.autoreset_mode is AutoresetMode.DISABLED:
-            assert not dead.any(), f"environments {np.flatnonzero(dead)} have ended and were not reset"
-        for env in np.flatnonzero(~dead):
+            assert not resetting.any(), f"environments {np.flatnonzero(resetting)} have ended and were not reset"
+        for env in np.flatnonzero(~resetting):
             episode, step = int(self.episode[env]), int(self.elapsed[env])
             self.taken[int(env), episode, step] = int(actions[env])
             rewards[env] = step_reward(int(env), episode, step)
             self.elapsed[env] += 1
             if self.elapsed[env] == episode_length(int(env), episode):
                 (terminated if terminates(int(env), episode) else truncated)[env] = True
-        if dead.any():
-            rewards[dead] = self.dead_reward
-            self._begin(dead)
+        if resetting.any():
+            rewards[resetting] = self.reset_reward
+            self._start_episodes(resetting)
         self.ended = terminated | truncated
         infos = self._end_infos(terminated) if self.ended.any() else {}
         if self.ended.any() and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            self._begin(self.ended)
+            self._start_episodes(self.ended)
         return self._observe(), rewards, terminated, truncated, infos
 
     def _end_infos(self, goal: np.ndarray) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class ToyVectorEnv(VectorEnv):
                 final_obs[env] = rows[env]
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": extras, "_final_info": ended.copy()}
 
-    def _begin(self, mask: np.ndarray) -> None:
+    def _start_episodes(self, mask: np.ndarray) -> None:
         self.episode[mask] += 1
         self.elapsed[mask] = 0
         self.ended = self.ended & ~mask

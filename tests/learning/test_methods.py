@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from optimist.presets import get_preset
-from optimist.tracking.metrics_log import read_metrics
+from optimist.tracking.writers import read_metrics
 from optimist.training.evaluate import evaluate
-from optimist.training.loop import train
+from optimist.training.trainer import train
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ def run(config, folder, seed: int):
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("method", ["ppo-sil", "ppo-opr-sil", "a2c-sil", "a2c-sil-opr", "acper", "acper-opr"])
-def test_a_shallow_sea_is_solved(method, seed, tmp_path):
+def test_deepsea_of_size_4_is_solved(method, seed, tmp_path):
     config = dataclasses.replace(get_preset(f"deepsea/{method}")(size=4), total_steps=8_000)
     summary = run(config, tmp_path, seed)
     assert summary["solved"], summary
@@ -29,7 +29,7 @@ def test_a_shallow_sea_is_solved(method, seed, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["sil", "acper"])
-def test_a_network_is_defended_ever_better_though_no_reward_is_positive(method, tmp_path):
+def test_cage2_returns_rise_although_no_reward_is_positive(method, tmp_path):
     config = get_preset(f"cage2/{method}")()
     config = dataclasses.replace(config, env=dataclasses.replace(config.env, num_envs=32), total_steps=25_000)
     run(config, tmp_path, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 
 import pytest
 
@@ -10,7 +11,7 @@ from optimist.config import A2CConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import get_preset
 from optimist.training.evaluate import evaluate
-from optimist.training.loop import train
+from optimist.training.trainer import train
 
 pytestmark = pytest.mark.slow
 
@@ -43,28 +44,33 @@ def gym_config(env: str, num_envs: int, algorithm, opr: OPRConfig, total_steps: 
 @pytest.mark.parametrize(
     ("preset", "size"), [("deepsea/ppo", 5), ("deepsea/opr", 5), ("deepsea/a2c", 4), ("deepsea/a2c-opr", 4)]
 )
-def test_a_shallow_sea_is_solved(preset, size, seed, tmp_path):
+def test_a_small_deepsea_is_solved(preset, size, seed, tmp_path):
     config = dataclasses.replace(get_preset(preset)(size=size), total_steps=15_000)
     summary = run(config, tmp_path, seed)
     assert summary["solved"], summary
     assert summary["last_100_return"] > 0.85
     greedy = evaluate(tmp_path / "run", episodes=4, greedy=True)
-    assert greedy["mean_return"] == pytest.approx(0.99)  # the treasure less the cost of the way
+    assert greedy["mean_return"] == pytest.approx(0.99)  # 1 for the goal less the cost of the path
 
 
 @pytest.mark.parametrize(("opr", "seed"), [(NONE, 0), (NONE, 1), (DEFAULT, 0)])
-def test_the_pole_stays_up(opr, seed, tmp_path):
+def test_cartpole_is_learned(opr, seed, tmp_path):
     run(gym_config("CartPole-v1", 8, CARTPOLE, opr, 25_000), tmp_path, seed)
     assert evaluate(tmp_path / "run", episodes=16, greedy=True)["mean_return"] >= 400
 
 
-def test_a2c_learns_to_hold_the_pole(tmp_path):
+def test_cartpole_is_learned_by_a2c(tmp_path):
+    """The median of three seeds: a single run depends on rounding, which differs between CPUs."""
     a2c = A2CConfig(rollout_steps=8, learning_rate=2e-3, gamma=0.98, gae_lambda=0.95, normalize_advantages="batch")
-    run(gym_config("CartPole-v1", 16, a2c, NONE, 40_000), tmp_path, 1)
-    assert evaluate(tmp_path / "run", episodes=16, greedy=True)["mean_return"] >= 150  # chance: 20
+    returns = []
+    for seed in range(3):
+        folder = tmp_path / str(seed)
+        run(gym_config("CartPole-v1", 16, a2c, NONE, 60_000), folder, seed)
+        returns.append(evaluate(folder / "run", episodes=16, greedy=True)["mean_return"])
+    assert statistics.median(returns) >= 300, returns  # a random policy: 20; measured: 193 to 500, median 500
 
 
 @pytest.mark.parametrize("opr", [NONE, DEFAULT], ids=["ppo", "opr"])
-def test_the_pendulum_is_swung_up_with_a_gaussian_policy(opr, tmp_path):
+def test_pendulum_is_learned_with_a_gaussian_policy(opr, tmp_path):
     run(gym_config("Pendulum-v1", 16, PENDULUM, opr, 40_960), tmp_path, 0)
-    assert evaluate(tmp_path / "run", episodes=16, greedy=True)["mean_return"] > -700  # chance: −1,200
+    assert evaluate(tmp_path / "run", episodes=16, greedy=True)["mean_return"] > -700  # random actions: −1,200

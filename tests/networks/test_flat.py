@@ -1,4 +1,4 @@
-"""One vector for all parameters, whatever order their numbers lie in."""
+"""All parameters of a network in one vector, for any memory format."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ import copy
 import torch
 
 from optimist.networks.flat import flatten_parameters
-from optimist.networks.nature_cnn import make_nature_cnn
+from optimist.networks.layers import make_nature_cnn
 
 
 def networks():
     torch.manual_seed(0)
     plain = make_nature_cnn((4, 36, 36), 8)
-    last = copy.deepcopy(plain).to(memory_format=torch.channels_last)
-    return plain, last
+    channels_last = copy.deepcopy(plain).to(memory_format=torch.channels_last)
+    return plain, channels_last
 
 
-def test_channels_last_keeps_its_order_inside_the_vector():
-    plain, last = networks()
-    before = {name: tensor.clone() for name, tensor in last.state_dict().items()}
-    flat = flatten_parameters(last)
-    weight = last[0].weight
+def test_channels_last_weights_keep_their_memory_order():
+    plain, channels_last = networks()
+    before = {name: tensor.clone() for name, tensor in channels_last.state_dict().items()}
+    flat = flatten_parameters(channels_last)
+    weight = channels_last[0].weight
     assert weight.is_contiguous(memory_format=torch.channels_last)
     assert weight.grad.is_contiguous(memory_format=torch.channels_last)
     assert weight.data_ptr() == flat.data_ptr()
-    for name, tensor in last.state_dict().items():
+    for name, tensor in channels_last.state_dict().items():
         assert tensor.equal(before[name])
         assert tensor.equal(plain.state_dict()[name])
 
 
-def test_gradients_arrive_in_the_vector_and_move_the_network_alike():
-    plain, last = networks()
+def test_gradient_steps_on_the_vector_train_the_network_in_both_formats():
+    plain, channels_last = networks()
     images = torch.rand(3, 4, 36, 36)
     after = []
-    for network in (plain, last):
+    for network in (plain, channels_last):
         flat = flatten_parameters(network)
         optimizer = torch.optim.SGD([flat], lr=1e-2)
         for _ in range(3):
@@ -47,7 +47,7 @@ def test_gradients_arrive_in_the_vector_and_move_the_network_alike():
         torch.testing.assert_close(tensor, after[1][name], rtol=1e-3, atol=1e-4)
 
 
-def test_bfloat16_stays_close_and_gives_float32():
+def test_a_bfloat16_network_is_close_to_float32_and_returns_float32():
     plain, _ = networks()
     half = make_nature_cnn((4, 36, 36), 8, "bfloat16")
     half.load_state_dict(plain.state_dict())

@@ -1,4 +1,4 @@
-"""Q-networks: what they compute, how they act, and what anchors see of them."""
+"""Q-networks: values, exploration, and the policy that anchors see."""
 
 import copy
 
@@ -9,7 +9,7 @@ import torch
 
 from optimist.config import DQNConfig, NetworkConfig, RainbowConfig
 from optimist.errors import ConfigError
-from optimist.networks.noisy import NoisyLinear, draw_noise
+from optimist.networks.layers import NoisyLinear, draw_noise
 from optimist.networks.q_network import make_q_network
 
 OFF = {"dueling": False, "noisy": False, "atoms": 1}
@@ -35,7 +35,7 @@ def observations(space="vector", rows=7):
 
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("options", [{}, {"dueling": False}, {"noisy": False}, {"atoms": 1}, OFF], ids=str)
-def test_every_combination_gives_a_value_for_each_action(space, options):
+def test_every_variant_gives_a_value_for_each_action(space, options):
     network = make(RainbowConfig(**options), space)
     obs = observations(space)
     assert network.q_values(obs).shape == (7, 3)
@@ -50,7 +50,7 @@ def test_rainbow_with_everything_off_has_dqns_weights():
     assert all(plain[name].equal(off[name]) for name in plain)
 
 
-def test_dueling_streams_are_joined_by_hand():
+def test_dueling_streams_by_hand():
     network = make(RainbowConfig(**(OFF | {"dueling": True})))
     obs = observations()
     features = network.body(obs)
@@ -75,7 +75,7 @@ def test_noise_by_hand():
     assert torch.allclose(layer(inputs), inputs @ layer.weight.T + layer.bias, atol=1e-6)
 
 
-def test_noise_is_signed_roots_of_normal_numbers():
+def test_noise_is_the_signed_root_of_normal_numbers():
     (noise_in, noise_out), _ = draw_noise([NoisyLinear(400, 600, 0.5)] * 2, torch.Generator().manual_seed(0), rows=50)
     assert (noise_in.shape, noise_out.shape) == ((50, 400), (50, 600))
     squares = noise_in.square() * noise_in.sign()
@@ -83,7 +83,7 @@ def test_noise_is_signed_roots_of_normal_numbers():
     assert squares.std().item() == pytest.approx(1.0, abs=0.02)
 
 
-def test_environments_in_the_same_state_explore_apart():
+def test_environments_in_the_same_state_explore_independently():
     network = make(RainbowConfig())
     same = torch.zeros(200, 5) + 0.3
     assert len(network.act(same, torch.Generator().manual_seed(0)).unique()) > 1
@@ -103,17 +103,17 @@ def test_epsilon_is_the_share_of_random_actions(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-def test_an_epsilon_that_only_the_device_knows_does_the_same(epsilon):
+def test_acting_with_given_noise_equals_acting_with_a_generator(epsilon):
     network = make(DQNConfig())
     network.epsilon = epsilon
     obs = observations(rows=7).repeat(300, 1)
     expected = network.act(obs, torch.Generator().manual_seed(0))
-    chances = network.chances(len(obs), torch.Generator().manual_seed(0))
-    assert network.act_on(obs, chances).equal(expected)
+    noise = network.sample_noise(len(obs), torch.Generator().manual_seed(0))
+    assert network.act_with_noise(obs, noise).equal(expected)
     assert "_epsilon" not in network.state_dict()
 
 
-def test_one_environment_alone_explores_as_often():
+def test_a_single_environment_explores_at_the_same_rate():
     network = make(DQNConfig())
     network.epsilon = 0.5
     obs, generator = observations()[:1], torch.Generator().manual_seed(0)
@@ -122,7 +122,7 @@ def test_one_environment_alone_explores_as_often():
     assert share == pytest.approx(0.5 + 0.5 / 3, abs=0.03)
 
 
-def test_a_finished_policy_explores_as_its_config_says():
+def test_an_evaluated_policy_explores_with_evaluation_epsilon():
     network = make(DQNConfig(evaluation_epsilon=0.0))
     network.epsilon = 1.0
     obs = observations(rows=7).repeat(50, 1)
@@ -130,7 +130,7 @@ def test_a_finished_policy_explores_as_its_config_says():
     assert network.eval().act(obs, torch.Generator().manual_seed(0)).equal(network.act_greedily(obs))
 
 
-def test_anchors_see_a_softmax_of_the_values_and_the_best_of_them():
+def test_anchors_see_a_softmax_of_the_values_and_the_highest_value():
     network = make(DQNConfig(temperature=0.5))
     obs, actions = observations(), torch.tensor([0, 1, 2, 0, 1, 2, 0])
     q = network.q_values(obs)
@@ -144,18 +144,18 @@ def test_anchors_see_a_softmax_of_the_values_and_the_best_of_them():
     assert torch.allclose(network.action_params(obs), q / 0.5)
 
 
-def test_a_copy_is_a_copy():
+def test_a_deep_copy_shares_no_weights():
     network = make(RainbowConfig())
-    twin = copy.deepcopy(network)
+    copied = copy.deepcopy(network)
     obs = observations()
-    before = twin.q_values(obs)
+    before = copied.q_values(obs)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(1.0)
-    assert twin.q_values(obs).equal(before)
+    assert copied.q_values(obs).equal(before)
     assert not network.q_values(obs).equal(before)
 
 
-def test_actions_must_be_a_choice():
+def test_an_action_space_that_is_not_discrete_is_refused():
     with pytest.raises(ConfigError, match="dqn chooses among Discrete actions"):
         make_q_network(SPACES["vector"], gym.spaces.Box(-1, 1, (2,)), NetworkConfig(), DQNConfig())

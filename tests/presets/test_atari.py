@@ -1,3 +1,5 @@
+"""Presets of Atari: settings and their origin."""
+
 import pytest
 
 from optimist.config import NetworkConfig, PPOConfig
@@ -8,7 +10,7 @@ NAMES = ("ppo", "opr", "paper", "fast", "smoke")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_game_and_stickiness_reach_the_environment_by_name(name):
+def test_game_and_sticky_reach_the_environment(name):
     config = get_preset(f"atari/{name}")(game="Breakout", sticky=0.25)
     assert config.env.id == "optimist/Atari-v0"
     assert config.env.kwargs | {"game": "Breakout", "sticky": 0.25} == config.env.kwargs
@@ -18,7 +20,7 @@ def test_game_and_stickiness_reach_the_environment_by_name(name):
     assert config.final_episodes > 0
 
 
-def test_ppo_has_cleanrls_settings_and_opr_the_same_with_our_default():
+def test_ppo_has_cleanrls_settings_and_opr_adds_its_default():
     ppo, opr = get_preset("atari/ppo")(), get_preset("atari/opr")()
     assert (ppo.env.num_envs, ppo.total_steps, ppo.batch_size) == (8, 10_000_000, 1024)
     assert ppo.algorithm == PPOConfig(
@@ -29,7 +31,7 @@ def test_ppo_has_cleanrls_settings_and_opr_the_same_with_our_default():
     assert (ppo.opr.enabled, opr.opr) == (False, OPRConfig())
 
 
-def test_paper_has_the_papers_numbers_and_tianshous_where_it_is_silent():
+def test_paper_preset_has_the_papers_numbers_and_tianshous_where_it_gives_none():
     config = get_preset("atari/paper")()
     ppo = config.algorithm
     assert (config.env.num_envs, ppo.rollout_steps, ppo.epochs) == (10, 100, 4)
@@ -44,13 +46,13 @@ def test_paper_has_the_papers_numbers_and_tianshous_where_it_is_silent():
 
 
 @pytest.mark.parametrize("name", ["ppo", "opr", "paper", "fast"])
-def test_one_flag_makes_it_fifty_million(name):
+def test_long_gives_fifty_million_steps(name):
     short, long = get_preset(f"atari/{name}")(), get_preset(f"atari/{name}")(long=True)
     assert (short.total_steps, long.total_steps) == (10_000_000, 50_000_000)
     assert short.algorithm == long.algorithm
 
 
-def test_no_game_is_longer_than_the_way_between_two_checkpoints():
-    for name in ("ppo", "opr", "paper", "fast"):  # games restart there, and 27,000 steps are the time limit
+def test_checkpoints_are_further_apart_than_the_longest_episode():
+    for name in ("ppo", "opr", "paper", "fast"):  # episodes restart there; 27,000 steps are the time limit
         config = get_preset(f"atari/{name}")()
         assert config.checkpoint_every / config.env.num_envs > 27_000

@@ -1,22 +1,27 @@
+"""Presets of CAGE 2: settings of the paper and of Cardiff, and parameters of the environment."""
+
 import dataclasses
 
 import pytest
 
+from cage2.expert.features import NUM_TRUTH
 from optimist.core.config import OPRConfig
 from optimist.envs.make import make_envs
-from optimist.errors import ConfigError, UnknownName
+from optimist.errors import ConfigError
 from optimist.presets import get_preset
-from optimist.training.loop import train
+from optimist.presets.cage2 import TRUTH
+from optimist.training.build import make_policy
+from optimist.training.trainer import train
 
 CARDIFF = ["cage2/cardiff", "cage2/cardiff-opr-paper", "cage2/cardiff-opr"]
 
 
 @pytest.mark.parametrize("name", [*CARDIFF, "cage2/ppo"])
-def test_a_run_has_the_paper_s_size_and_cardiff_s_settings(name):
+def test_runs_have_the_papers_size_and_cardiffs_settings(name):
     config = get_preset(name)()
     assert config.total_steps == 3_000_000
     assert config.total_updates == 150
-    assert config.batch_size == 19_980  # whole games, at most Cardiff's 20,000 steps
+    assert config.batch_size == 19_980  # whole episodes, at most Cardiff's 20,000 steps
     learner = config.algorithm
     assert (learner.epochs, learner.learning_rate, learner.adam_betas, learner.clip_eps) == (
         6,
@@ -28,26 +33,26 @@ def test_a_run_has_the_paper_s_size_and_cardiff_s_settings(name):
     assert (config.network.hidden, config.network.activation) == ((64, 64), "relu")
 
 
-def test_games_of_100_steps_give_cardiff_s_own_updates():
+def test_episodes_of_100_steps_give_cardiffs_own_updates():
     config = get_preset("cage2/cardiff")(horizon=100)
     assert (config.batch_size, config.total_updates) == (20_000, 500)
 
 
-def test_the_network_has_the_published_number_of_weights(tmp_path):
+def test_network_has_the_published_number_of_weights(tmp_path):
     config = dataclasses.replace(get_preset("cage2/cardiff")(), total_steps=1)
     train(
         dataclasses.replace(config, env=dataclasses.replace(config.env, num_envs=4), tensorboard=False),
         tmp_path / "run",
         progress=False,
     )
-    from optimist.door import load
+    from optimist.api import load
 
     assert sum(p.numel() for p in load(tmp_path / "run").policy.parameters()) == 18_789
 
 
-def test_faithful_presets_have_cardiff_s_habits_and_ours_has_not():
-    habits = {name: (get_preset(name)().env.truncation, get_preset(name)().env.store_executed) for name in CARDIFF}
-    assert habits == {
+def test_faithful_presets_ignore_time_limits_and_store_sampled_actions():
+    settings = {name: (get_preset(name)().env.truncation, get_preset(name)().env.store_executed) for name in CARDIFF}
+    assert settings == {
         "cage2/cardiff": ("ignored", False),
         "cage2/cardiff-opr-paper": ("ignored", False),
         "cage2/cardiff-opr": ("end", True),
@@ -60,7 +65,7 @@ def test_faithful_presets_have_cardiff_s_habits_and_ours_has_not():
 @pytest.mark.parametrize(
     ("name", "space"), [("cage2/cardiff", (62, 36)), ("cage2/cardiff-opr", (62, 36)), ("cage2/ppo", (52, 145))]
 )
-def test_the_interface(name, space):
+def test_parameters_reach_the_environment_of_each_interface(name, space):
     config = get_preset(name)(red="mixed", rules="competition", table="official", horizon=7, green="GreenAgent")
     envs = make_envs(dataclasses.replace(config.env, num_envs=2))
     assert (envs.single_observation_space.shape[0], envs.single_action_space.n) == space
@@ -72,14 +77,25 @@ def test_the_interface(name, space):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"red": "Bline"}, UnknownName, "did you mean 'B_line'"),
-        ({"rules": "finals"}, UnknownName, "did you mean 'final'"),
-        ({"table": "cardif"}, UnknownName, "did you mean 'cardiff'"),
-        ({"green": "Green"}, UnknownName, "did you mean 'GreenAgent'"),
+        ({"red": "Bline"}, ConfigError, "did you mean 'B_line'"),
+        ({"rules": "finals"}, ConfigError, "did you mean 'final'"),
+        ({"table": "cardif"}, ConfigError, "did you mean 'cardiff'"),
+        ({"green": "Green"}, ConfigError, "did you mean 'GreenAgent'"),
         ({"horizon": 0}, ConfigError, "horizon must be a whole number of steps above 0"),
         ({"horizon": -5}, ConfigError, "horizon must be a whole number of steps above 0"),
     ],
 )
-def test_bad_parameters_are_one_clear_line(parameters, error, message, tmp_path):
+def test_a_wrong_parameter_is_one_error_line(parameters, error, message, tmp_path):
     with pytest.raises(error, match=message):
         train(get_preset("cage2/cardiff")(**parameters), tmp_path / "run", progress=False)
+
+
+def test_critic_of_the_best_defender_sees_the_true_state_and_the_actor_does_not():
+    config = get_preset("cage2/best")(games=2)
+    assert TRUTH == NUM_TRUTH
+    envs = make_envs(config.env, seed=0)
+    policy = make_policy(config, envs)
+    assert policy.actor.visible == envs.single_observation_space.shape[0] - NUM_TRUTH
+    assert policy.actor.masked == envs.single_action_space.n
+    assert config.algorithm.rollout_steps == envs.unwrapped.settings.horizon  # an update is whole episodes
+    assert envs.unwrapped.weights[[0, 29, 30, 49, 50, 99]].tolist() == pytest.approx([1, 1, 2 / 3, 2 / 3, 1 / 3, 1 / 3])

@@ -1,15 +1,17 @@
+"""Presets of DQN and Rainbow: settings of their papers, and what OPR changes."""
+
 import pytest
 
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
+from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.presets import get_preset
-from optimist.presets.grids import VALUE_BASED_OPR
+from optimist.presets.registry import VALUE_BASED_OPR
 
 METHODS = ("dqn", "dqn-opr", "rainbow", "rainbow-opr")
 FAMILIES = ("gym", "deepsea", "keydoor", "cage2", "atari")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_family_has_both_learners_with_and_without_opr_and_else_the_same(family):
+def test_each_family_has_both_learners_and_opr_changes_nothing_else(family):
     configs = {method: get_preset(f"{family}/{method}")() for method in METHODS}
     assert isinstance(configs["dqn"].algorithm, DQNConfig)
     assert isinstance(configs["rainbow"].algorithm, RainbowConfig)
@@ -17,14 +19,14 @@ def test_each_family_has_both_learners_with_and_without_opr_and_else_the_same(fa
         anchored = configs[f"{plain}-opr"]
         assert configs[plain].opr.enabled is False
         assert anchored.opr == VALUE_BASED_OPR
-        if (family, plain) != ("atari", "dqn"):  # there OPR goes with the modern settings
+        if (family, plain) != ("atari", "dqn"):  # atari/dqn-opr has the modern settings
             assert (anchored.algorithm, anchored.env, anchored.network) == (
                 configs[plain].algorithm, configs[plain].env, configs[plain].network,
             )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["dqn", "dqn-modern", "rainbow", "dqn-opr", "rainbow-opr"])
-def test_atari_learners_take_a_gradient_step_for_every_four_steps_and_keep_a_million(name):
+def test_atari_learners_take_a_gradient_step_every_four_steps_and_store_a_million(name):
     config = get_preset(f"atari/{name}")(game="Breakout", sticky=0.25)
     learner = config.algorithm
     assert config.env.kwargs["game"] == "Breakout"
@@ -34,13 +36,13 @@ def test_atari_learners_take_a_gradient_step_for_every_four_steps_and_keep_a_mil
 
 
 @pytest.mark.parametrize(("fast", "plain"), [("fast-dqn", "dqn-modern"), ("fast-rainbow", "rainbow")])
-def test_fast_atari_learners_replay_as_much_in_fewer_and_larger_minibatches(fast, plain):
+def test_fast_atari_learners_replay_as_many_rows_in_fewer_minibatches(fast, plain):
     fast, plain = get_preset(f"atari/{fast}")(), get_preset(f"atari/{plain}")()
     ours, theirs = fast.algorithm, plain.algorithm
     replayed = ours.gradient_steps * ours.minibatch_size / fast.batch_size
     assert replayed == theirs.gradient_steps * theirs.minibatch_size / plain.batch_size == 8
     assert (fast.env.num_envs, ours.minibatch_size, fast.policy_lag) == (64, 128, 1)
-    assert fast.checkpoint_every / fast.env.num_envs > 27_000  # the longest game
+    assert fast.checkpoint_every / fast.env.num_envs > 27_000  # the longest episode
     assert ours.learning_rate == 4 * theirs.learning_rate
     assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"] is False
 
@@ -57,9 +59,9 @@ def test_nature_and_modern_settings_are_those_of_their_papers():
     assert (nature.env.kwargs["life_loss_ends"], modern.env.kwargs["life_loss_ends"]) == (True, False)
 
 
-def test_cage2_learners_play_half_a_million_steps_on_cardiffs_interface():
+def test_cage2_learners_run_half_a_million_steps_on_cardiffs_interface():
     config = get_preset("cage2/rainbow-opr")(red="Meander")
     assert (config.total_steps, config.env.id) == (500_000, "optimist/CAGE2Cardiff-v0")
     assert (config.env.kwargs["red"], config.env.truncation, config.env.store_executed) == ("Meander", "end", True)
     assert config.algorithm.value_min == -60.0
-    assert get_preset("cage2/rainbow")(horizon=100).algorithm.value_min == -200.0  # longer games cost more
+    assert get_preset("cage2/rainbow")(horizon=100).algorithm.value_min == -200.0  # longer episodes cost more

@@ -1,4 +1,4 @@
-"""Made-up rollouts for the tests of the replay, and the plain way to n-step transitions."""
+"""Synthetic rollouts for the tests of the replay buffer, and n-step transitions by a plain loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from optimist.rollout.batch import Rollout
+from optimist.core.steps import Rollout
 
 
 def make_rollout(

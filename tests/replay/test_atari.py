@@ -8,7 +8,7 @@ from optimist.config import DQNConfig
 from optimist.core.anchor import NoAnchor
 from optimist.envs.make import make_envs
 from optimist.presets import get_preset
-from optimist.replay.buffer import Replay
+from optimist.replay.transitions import Replay
 from optimist.rollout.collector import Collector
 from optimist.training.build import make_algorithm, make_policy
 
@@ -37,6 +37,6 @@ def test_every_stack_of_a_game_with_lost_lives_time_limits_and_resets_comes_back
     assert limits, "games of 100 steps end at their limit"
     ends = replay.ends[: replay.num_ready]
     assert found.next_obs[ends == 2].equal(torch.cat(limits))
-    goes_on = (ends == 0).view(255, 2)
-    assert found.next_obs.view(255, 2, 4, 84, 84)[goes_on].equal(obs[1:][goes_on])
+    continues = (ends == 0).view(255, 2)
+    assert found.next_obs.view(255, 2, 4, 84, 84)[continues].equal(obs[1:][continues])
     assert bool((ends == 1).any()), "a life was lost"

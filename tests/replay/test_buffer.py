@@ -1,11 +1,11 @@
-"""What comes out of the replay is what went in, whatever ended, was cut off or was overwritten in between."""
+"""The replay buffer returns the stored transitions across ends, time limits and overwritten rows."""
 
 import numpy as np
 import pytest
 import torch
 
 from optimist.errors import ConfigError
-from optimist.replay.buffer import Replay
+from optimist.replay.transitions import Replay
 from tests.replay.rollouts import make_rollout, plain_transition, random_stream
 
 F, T = False, True
@@ -38,7 +38,7 @@ def test_three_steps_by_hand():
     assert found.next_obs.flatten()[0] == 3
 
 
-def test_a_time_limit_bootstraps_from_the_state_behind_it():
+def test_a_time_limit_bootstraps_from_its_last_state():
     replay = Replay(10, n_step=2, gamma=0.5)
     obs = torch.tensor([[0.0], [1.0], [7.0], [8.0]]).view(4, 1, 1)
     truncated = [[F], [T], [F], [F]]
@@ -72,7 +72,7 @@ def test_every_transition_is_the_one_a_plain_loop_gives(n_step, num_envs, portio
     assert found.next_obs.flatten()[leads_on].tolist() == [e["next_obs"] for e in expected if e["discount"] > 0]
 
 
-def test_a_dead_step_is_never_learnt_from():
+def test_a_dead_step_gets_no_weight():
     replay = Replay(20, gamma=0.5)
     obs = torch.arange(5.0).view(5, 1, 1)
     rollout = make_rollout(obs, [[1.0], [2.0], [0.0], [3.0], [4.0]], [[F], [T], [T], [F], [F]],
@@ -83,7 +83,7 @@ def test_a_dead_step_is_never_learnt_from():
     assert found.weights.tolist() == pytest.approx([4 / 3, 4 / 3, 0, 4 / 3])  # the others' mean stays the same
 
 
-def test_restarted_environments_leave_no_bridge_between_episodes():
+def test_no_transition_connects_episodes_across_a_reset():
     replay = Replay(20, n_step=2, gamma=0.5)
     first = make_rollout(torch.tensor([0.0, 1.0, 2.0]).view(3, 1, 1), [[1.0], [2.0], [4.0]], [[F], [F], [F]])
     later = make_rollout(torch.tensor([10.0, 11.0, 12.0]).view(3, 1, 1), [[8.0], [8.0], [8.0]], [[F], [F], [F]])
@@ -94,7 +94,7 @@ def test_restarted_environments_leave_no_bridge_between_episodes():
     found = all_ready(replay)
     assert found.weights is not None
     drawn = found.weights > 0
-    assert found.obs.flatten()[drawn].tolist() == [0, 1, 10]  # the step taken in 2 leads nowhere known
+    assert found.obs.flatten()[drawn].tolist() == [0, 1, 10]  # the next state of the step in 2 is unknown
     assert found.returns[drawn].tolist() == [2.0, 2.0, 12.0]
     assert found.next_obs.flatten()[drawn].tolist() == [2, 2, 12]
     assert found.discounts[drawn].tolist() == [0.25, 0.5, 0.25]
@@ -111,7 +111,7 @@ def test_an_episode_that_ended_just_before_the_restart_is_kept():
     assert found.discounts.tolist() == [0.5, 0.0, 0.5]
 
 
-def test_what_is_drawn_can_be_drawn():
+def test_drawn_steps_are_drawable():
     replay = Replay(60, n_step=3, gamma=0.9)
     generator = torch.Generator().manual_seed(0)
     stream = random_stream(0, 100, 2)
@@ -129,7 +129,7 @@ def test_what_is_drawn_can_be_drawn():
     assert len(seen) > 180
 
 
-def test_other_rewards_may_take_the_place_of_the_rollouts():
+def test_training_rewards_replace_the_rollouts():
     replay = Replay(10)
     rollout = make_rollout(torch.zeros(3, 1, 1), [[1.0], [1.0], [1.0]], [[F], [F], [F]])
     replay.add(rollout, rollout.rewards * 5)
@@ -146,14 +146,14 @@ def test_minibatches_of_a_draw():
     assert torch.cat([part.positions for part in parts]).equal(batch.positions)
 
 
-def test_a_replay_that_is_too_small_says_so():
+def test_a_replay_buffer_that_is_too_small_is_an_error():
     rollout = make_rollout(torch.zeros(4, 2, 1), torch.zeros(4, 2), torch.zeros(4, 2, dtype=torch.bool))
     with pytest.raises(ConfigError, match="replay_capacity 8 holds 4 steps of 2 environments; at least 12"):
         Replay(8).add(rollout, rollout.rewards)
 
 
 @pytest.mark.parametrize("stop", [3, 12, 39])
-def test_a_saved_replay_goes_on_as_if_nothing_had_happened(stop):
+def test_a_restored_replay_buffer_equals_the_original(stop):
     stream = random_stream(5, 60, 2)
     whole, saved = Replay(50, n_step=2), Replay(50, n_step=2)
     add_stream(whole, stream, 3)
@@ -170,7 +170,7 @@ def test_a_saved_replay_goes_on_as_if_nothing_had_happened(stop):
 
 @pytest.mark.parametrize(("num_rollouts", "ready"), [(1, 18), (2, 38), (9, 42)])
 def test_a_draw_on_a_device_reaches_the_same_steps(num_rollouts, ready):
-    """By shares of a number that it reads where it lies, also after the ring has gone round."""
+    """The device reads the number of steps from a tensor, also after the ring has wrapped."""
     replay = Replay(44)
     for seed in range(num_rollouts):
         rollout = make_rollout(**random_stream(seed, 10, 2))

@@ -1,4 +1,4 @@
-"""Frames are kept once, and every stack comes back as the environment gave it."""
+"""Frames are stored once, and every stack is restored exactly."""
 
 import dataclasses
 
@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from optimist.errors import ConfigError
-from optimist.replay.buffer import TERMINAL, Replay
 from optimist.replay.prioritized import PrioritizedReplay
+from optimist.replay.transitions import TERMINAL, Replay
 from tests.replay.rollouts import make_rollout
 
 STACK, SIDE = 4, 3
@@ -66,7 +66,7 @@ def fill(replay: Replay, stream, portion: int, begin: int = 0) -> None:
 @pytest.mark.parametrize("padding", ["zeros", "repeat"])
 @pytest.mark.parametrize("next_step", [False, True])
 @pytest.mark.parametrize(("num_envs", "portion", "capacity"), [(1, 1, 500), (2, 5, 500), (3, 4, 100), (2, 7, 44)])
-def test_every_stack_is_as_the_environment_gave_it(padding, next_step, num_envs, portion, capacity):
+def test_every_stack_is_restored_exactly(padding, next_step, num_envs, portion, capacity):
     stream = stacked_stream(3, 84, num_envs, padding=padding, next_step=next_step)
     replay = Replay(capacity, frame_stack=STACK)
     fill(replay, stream, portion)
@@ -87,7 +87,7 @@ def test_every_stack_is_as_the_environment_gave_it(padding, next_step, num_envs,
     assert (replay.ends[found.positions].numpy()[ends] == TERMINAL).all()
 
 
-def test_a_saved_replay_of_frames_goes_on_as_if_nothing_had_happened():
+def test_a_restored_replay_buffer_of_frames_equals_the_original():
     stream = stacked_stream(8, 60, 2, padding="zeros")
     whole, saved, restored = (PrioritizedReplay(60, priority_exponent=0.5, frame_stack=STACK) for _ in range(3))
     fill(whole, stream, 4)
@@ -99,7 +99,7 @@ def test_a_saved_replay_of_frames_goes_on_as_if_nothing_had_happened():
         assert getattr(draws[0], name).equal(getattr(draws[1], name)), name
 
 
-def test_stacks_that_cannot_be_put_together_again_are_refused():
+def test_stacks_that_cannot_be_restored_are_an_error():
     obs = torch.randint(1, 255, (3, 1, STACK, SIDE, SIDE), dtype=torch.uint8)
     rollout = make_rollout(obs, torch.zeros(3, 1), torch.zeros(3, 1, dtype=torch.bool))
     with pytest.raises(ConfigError, match=r"set env\.frame_stack = 1"):

@@ -1,4 +1,4 @@
-"""Transitions come by priority, and their weights make up for it."""
+"""Transitions are drawn by priority, with importance weights."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_new_steps_get_the_largest_priority_so_far():
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_only_steps_that_can_be_drawn_have_a_priority_also_after_the_ring_has_gone_round(n_step):
+def test_only_drawable_steps_have_a_priority_also_after_the_ring_wraps(n_step):
     replay = filled(60, 44, n_step=n_step)
     drawable = (torch.arange(replay.num_ready) + replay._first * 2) % replay.size
     expected = torch.zeros(replay.size, dtype=torch.float64)
@@ -39,7 +39,7 @@ def test_only_steps_that_can_be_drawn_have_a_priority_also_after_the_ring_has_go
     assert replay.tree.weights.equal(expected)
 
 
-def test_dead_steps_have_none():
+def test_dead_steps_have_no_priority():
     replay = PrioritizedReplay(50, priority_exponent=0.5)
     valid = torch.tensor([[True], [True], [False], [True], [True]])
     dones = torch.tensor([[False], [True], [True], [False], [False]])
@@ -70,7 +70,7 @@ def test_draws_follow_the_priorities():
     assert torch.allclose(share, priorities / priorities.sum(), atol=3e-3)
 
 
-def test_a_loss_that_is_no_number_does_not_stop_the_drawing():
+def test_a_nan_loss_does_not_stop_drawing():
     replay = filled(30)
     replay.set_priorities(torch.tensor([0, 1]), torch.tensor([float("nan"), float("inf")]))
     assert bool(torch.isfinite(replay.tree.total))

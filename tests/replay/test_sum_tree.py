@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.replay.sum_tree import WIDTH, WIDTH_ON_GPU, SumTree
+from optimist.replay.prioritized import WIDTH, WIDTH_ON_GPU, SumTree
 
 
 def plain_find(weights: np.ndarray, share: float) -> int:

@@ -1,6 +1,8 @@
-"""The whole report: every section, table and figure, from whole and from damaged runs; in words and in a browser."""
+"""The whole report: every section, table and figure, from complete and damaged runs, as text and in a browser."""
 
+import csv
 import html
+import math
 import re
 import shlex
 from pathlib import Path
@@ -10,13 +12,14 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.errors import RunFolderError
+from optimist.report.atari import aggregate_table, paper_tables
 from optimist.report.atari_charts import Normalized
 from optimist.report.build import build_report
-from optimist.report.charts import Key
+from optimist.report.charts import Key, require_matplotlib
+from optimist.report.comparison import goals_chart, scores_table
 from optimist.report.rows import collect
-from optimist.report.score_tables import aggregate_table, paper_table, scores_table
 from optimist.report.study import Study
-from tests.report.made_up import write_run
+from tests.report.fake_runs import write_run
 
 CHROMIUM = Path("/usr/bin/chromium")
 SECTIONS = ("overview", "atari", "cage2", "deepsea", "runs-all", "missing", "reading")
@@ -58,7 +61,7 @@ def report(folder, tmp_path_factory):
     return build_report([folder], out, title="A <title>")
 
 
-def test_the_page_is_whole_and_asks_for_nothing_from_outside(report):
+def test_page_has_every_section_and_no_external_resource(report):
     page = report.read_text()
     assert page.startswith("<!doctype html>")
     for section in SECTIONS:
@@ -72,17 +75,17 @@ def test_the_page_is_whole_and_asks_for_nothing_from_outside(report):
     assert len(set(ids)) == len(ids)
 
 
-def test_what_is_missing_is_said(report):
+def test_missing_data_is_listed(report):
     missing = report.read_text().split('<section id="missing">')[1].split("</section>")[0]
     assert "config.toml cannot be read" in missing
     assert "not finished (2,500 of 5,000 steps)" in missing
-    assert "empty &lt;b&gt;</code>: metrics.jsonl holds nothing; no curves" in missing
+    assert "empty &lt;b&gt;</code>: metrics.jsonl is empty; no curves" in missing
 
 
-def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
+def test_counts_on_the_page_match_its_lists(tmp_path):
     for seed, steps in ((0, 2000), (0, 1000), (1, 2000)):
         write_run(tmp_path / f"{seed}-{3000 - steps}", "deepsea/ppo", seed=seed, steps=steps)
-    for name in ("cut", "cut-again"):  # seed 0 is finished elsewhere
+    for name in ("cut", "cut-again"):  # seed 0 has a finished run
         write_run(tmp_path / "runs" / name, "deepsea/ppo", finished=False, steps=2000)
     page = build_report([tmp_path], tmp_path / "out").read_text()
     assert "<dd>2</dd><dt>unfinished</dt>" in page
@@ -91,11 +94,11 @@ def test_counts_on_the_page_are_those_of_its_lists(tmp_path):
     assert "Unfinished runs: 2" in missing
     assert "Repeated runs: 2" in missing
     assert "unfinished runs: 2, repeated runs: 2." in page
-    assert page.index("PPO (1k steps)") < page.index("PPO (2k steps)")  # however they were found
+    assert page.index("PPO (1k steps)") < page.index("PPO (2k steps)")  # in any order of folders
     assert "PPO (2)</td>" in page.split('<section id="overview">')[1].split("</section>")[0]
 
 
-def test_tables_and_figures_are_written_in_every_form(report):
+def test_tables_and_figures_are_written_in_every_format(report):
     tables = {path.name for path in (report.parent / "tables").iterdir()}
     names = {
         "table-1-49-games-10M", "table-1-published-10M", "table-2-14-games-50M", "table-2-published-50M",
@@ -108,15 +111,15 @@ def test_tables_and_figures_are_written_in_every_form(report):
     names = {
         "highest-10M", "highest-50M", "aggregates-10M", "profiles-10M", "improvement-10M", "efficiency-10M",
         "learning-atari", "learning-cage2", "learning-deepsea", "entropy-atari", "entropy-cage2", "entropy-deepsea",
-        "memory-atari", "memory-cage2", "memory-deepsea", "seeds-atari", "seeds-cage2", "seeds-deepsea",
+        "memory-atari", "memory-cage2", "memory-deepsea", "seeds-atari", "seeds-cage2", "goals-deepsea",
         "ablations-deepsea",
     }  # fmt: skip
-    assert figures >= {f"{name}{suffix}" for name in names for suffix in (".svg", ".png")}
+    assert figures >= {f"{name}{suffix}" for name in names for suffix in (".svg", ".png", ".pdf")}
     page = report.read_text()
     assert all(f'id="{name}"' in page for name in names)
 
 
-def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(report):
+def test_table_1_has_our_means_and_published_scores_with_their_doubts(report):
     rows = (report.parent / "tables" / "table-1-49-games-10M.md").read_text().splitlines()
     head = next(row for row in rows if row.startswith("| game"))
     assert "PPO (10M steps, last-100, sticky 0)" in head
@@ -139,11 +142,61 @@ def test_table_1_holds_our_means_beside_published_numbers_with_their_doubts(repo
     assert "12.0 (n = 1)" in pong
 
 
-def test_goals_and_differences_are_counted(report):
+def test_goals_are_counted_and_ablations_listed(report):
     goals = (report.parent / "tables" / "goals-deepsea.md").read_text()
     assert "| DeepSea-12 | PPO+OPR | 2 of 2 | 2 of 2 | 1.00 | 0.34 to 1.00 |" in goals
     scores = (report.parent / "tables" / "scores-deepsea-last-100.csv").read_text()
     assert "PPO+OPR · bc_coef=1.0" in scores
+
+
+def test_csv_holds_one_number_a_field_and_one_row_a_run(report, folder):
+    def read(name):
+        return list(csv.DictReader((report.parent / "tables" / f"{name}.csv").open(encoding="utf-8")))
+
+    (goals,) = [row for row in read("goals-deepsea") if row["method"] == "PPO+OPR"]
+    assert (goals["goal seen (runs)"], goals["goal seen (runs): of"]) == ("2", "2")
+    low, high = goals["95 % interval (Wilson)"], goals["95 % interval (Wilson): high"]
+    assert 0.34 < float(low) < 0.35
+    assert float(high) == 1.0
+    for row in read("scores-deepsea-last-100"):
+        numbers = {name: value for name, value in row.items() if name not in ("environment", "method")}
+        assert all(value == "" or math.isfinite(float(value)) for value in numbers.values()), numbers
+    runs, _ = collect([folder])
+    rows = read("runs")
+    assert [row["run"] for row in rows] == [run.name for run in runs]
+    words = ("run", "family", "environment", "method", "preset", "changes")
+    for row in rows:
+        assert all(value == "" or math.isfinite(float(value)) for name, value in row.items() if name not in words), row
+    assert {row["solved"] for row in rows if row["family"] == "DeepSea" and row["finished"] == "1"} >= {"0", "1"}
+
+
+def test_figures_and_tables_link_to_their_files(report):
+    files = re.findall(r'href="((?:figures|tables)/[^"]+)"', report.read_text())
+    assert len(files) > 30
+    assert [name for name in files if not (report.parent / name).exists()] == []
+
+
+def test_labels_leave_out_what_all_share_and_keep_it_in_a_tooltip(tmp_path):
+    for seed in (0, 1):
+        for name, changes in (("a", opr(bc_coef=1.0)), ("b", opr(bc_coef=1.0, percentile=80.0))):
+            write_run(tmp_path / f"{name}{seed}", "deepsea/opr", seed=seed, steps=5000, changes=changes)
+    page = build_report([tmp_path], tmp_path / "out").read_text()
+    table = page.split('id="goals-deepsea-table"')[1].split("</table>")[0]
+    assert '<span title="PPO+OPR · bc_coef=1.0">PPO+OPR</span>' in table
+    assert '<span title="PPO+OPR · bc_coef=1.0 · percentile=80.0">PPO+OPR · percentile=80.0</span>' in table
+    assert "<title>PPO+OPR · bc_coef=1.0 · percentile=80.0</title>" in page.split('id="goals-deepsea"')[1]
+    assert "PPO+OPR · bc_coef=1.0 · percentile=80.0" in (tmp_path / "out" / "tables" / "goals-deepsea.csv").read_text()
+
+
+def test_goals_are_drawn_as_one_mark_a_seed(tmp_path):
+    for seed, score in enumerate((0.9, 0.9, 0.1)):
+        write_run(tmp_path / str(seed), "deepsea/opr", seed=seed, score=score, steps=5000)
+    (panel,) = goals_chart(Study(*collect([tmp_path])).family("DeepSea")).panels
+    axis = require_matplotlib().figure().subplots()
+    panel.draw(axis)
+    filled, crossed, dots = axis.lines
+    assert [len(line.get_xdata()) for line in (filled, crossed, dots)] == [2, 1, 0]
+    assert axis.texts[0].get_text().replace("\n", " ") == "PPO+OPR: kept 2 of 3 (0.21 to 0.94), seen 3 of 3"
 
 
 def test_aggregates_of_single_runs_have_no_interval():
@@ -154,28 +207,31 @@ def test_aggregates_of_single_runs_have_no_interval():
     assert two[2].text == "1.000 (0.500 to 1.500)"
 
 
-def test_another_statistic_fills_the_same_table(folder):
+def test_paper_table_can_show_another_statistic(folder):
     runs, problems = collect([folder / "atari"])
-    table = paper_table(Study(runs, problems, "best-epoch"), long=False)
+    short, _ = paper_tables(Study(runs, problems, "best-epoch").family("Atari"))
+    table = short.measured_table()
     (pong,) = [row for row in table.rows if row[0].text == "Pong"]
     assert pong[1].shown == "6.1 ± 7.0"
     assert pong[1].runs == 2
     assert table.heads[1].fine == "10M steps, best-epoch, sticky 0"
 
 
-def test_a_game_alone_stands_first_and_what_others_published_is_folded_up(tmp_path):
+def test_one_game_comes_first_and_other_published_scores_are_collapsed(tmp_path):
     write_run(tmp_path / "run", "atari/smoke", game="Pong", score=-20.0)
     page = build_report([tmp_path / "run"], tmp_path / "out").read_text()
-    open_part, folded = page.split('<section id="atari">')[1].split("<details><summary>Table 1: published scores of 48")
+    open_part, collapsed = page.split('<section id="atari">')[1].split(
+        "<details><summary>Table 1: published scores of 48"
+    )
     assert "<td>−20.0" in open_part
     assert "Alien" not in open_part
-    assert "Alien" in folded
+    assert "Alien" in collapsed
     assert "Not in aggregates, profiles and counts of highest scores: PPO+OPR, smoke (1 game)." in open_part
     assert not list((tmp_path / "out").glob("*/aggregates*")) + list((tmp_path / "out").glob("*/profiles*"))
-    assert 'id="highest-10M"' in folded
+    assert 'id="highest-10M"' in collapsed
 
 
-def test_a_method_of_few_games_does_not_keep_others_from_their_aggregates(folder, tmp_path):
+def test_method_with_few_games_does_not_remove_the_aggregates_of_others(folder, tmp_path):
     write_run(tmp_path / "runs" / "a2c", "atari/a2c", game="Pong", score=-20.0)
     page = build_report([folder / "atari", tmp_path / "runs"], tmp_path / "out").read_text()
     assert "highest scores: A2C (1 game)." in page
@@ -184,13 +240,13 @@ def test_a_method_of_few_games_does_not_keep_others_from_their_aggregates(folder
     assert "on the 5 games" in rows
 
 
-def test_runs_without_the_statistic_are_named(folder):
+def test_runs_without_the_statistic_are_listed(folder):
     runs, problems = collect([folder / "cage2"])
     Study(runs, problems, "final-greedy").check()
     assert "has no statistic final-greedy (it has last-100, final, best-epoch)" in problems[0].what
 
 
-def test_published_tables_can_be_had_without_runs(tmp_path):
+def test_published_tables_need_no_runs(tmp_path):
     (tmp_path / "nothing").mkdir()
     page = build_report([tmp_path / "nothing"], tmp_path / "out", published=True)
     shown = page.read_text()
@@ -203,7 +259,7 @@ def test_published_tables_can_be_had_without_runs(tmp_path):
 @pytest.mark.parametrize(
     "more", [[], ["--title", "A <b> & 'c'", "--statistic", "final", "--unlike", "mix", "--published"]]
 )
-def test_the_footer_has_the_command_that_makes_the_page_again(tmp_path, monkeypatch, more):
+def test_footer_has_the_command_of_the_page(tmp_path, monkeypatch, more):
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "my runs", "deepsea/ppo")
     command = ["report", "my runs", "-o", "my report", *more]
@@ -213,13 +269,13 @@ def test_the_footer_has_the_command_that_makes_the_page_again(tmp_path, monkeypa
     assert shlex.split(shown) == ["optimist", *command]
 
 
-def test_a_folder_with_other_things_in_it_is_refused(folder, tmp_path):
+def test_folder_with_other_files_is_rejected(folder, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(RunFolderError, match="not empty and holds no report"):
         build_report([folder / "cage2"], tmp_path)
 
 
-def test_the_command_separates_unlike_budgets_and_mixes_or_refuses_them_if_asked(folder, tmp_path, capsys):
+def test_command_separates_mixes_or_refuses_different_budgets(folder, tmp_path, capsys):
     write_run(tmp_path / "short", "cage2/cardiff", seed=5, steps=60_000)
     command = ["report", str(folder / "cage2"), str(tmp_path / "short"), "-o", str(tmp_path / "out")]
     assert main([*command, "--unlike", "refuse"]) == 2
@@ -229,14 +285,14 @@ def test_the_command_separates_unlike_budgets_and_mixes_or_refuses_them_if_asked
     assert not (tmp_path / "out").exists()
     assert main(command) == 0
     assert "Cardiff (60k steps)" in (tmp_path / "out" / "report.html").read_text()
-    assert main([*command, "--unlike", "mix"]) == 0  # over the report that is there
+    assert main([*command, "--unlike", "mix"]) == 0  # overwrites the report
     assert "Cardiff *" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_a_difference_is_from_a_base_of_the_same_budget_and_sticky_actions(tmp_path):
+def test_difference_is_from_a_base_with_the_same_budget_and_sticky_actions(tmp_path):
     for sticky, preset, score in ((0.0, "ppo", 1.0), (0.25, "ppo", 2.0), (0.25, "opr", 5.0)):
         write_run(tmp_path / f"{preset}-{sticky}", f"atari/{preset}", score=score, game="Pong", sticky=sticky)
-    table = scores_table(Study(*collect([tmp_path]), "last-100"), "Atari", "last-100")
+    table = scores_table(Study(*collect([tmp_path]), "last-100").family("Atari"), "last-100")
     assert [(row[1].shown, row[5].shown) for row in table.rows] == [
         ("PPO (sticky 0)", "base"),
         ("PPO (sticky 0.25)", "base"),
@@ -248,7 +304,7 @@ def test_a_difference_is_from_a_base_of_the_same_budget_and_sticky_actions(tmp_p
     ("arguments", "words"),
     [([], "required: DIR"), (["nowhere"], "no folder nowhere"), ([".", "--statistic", "best"], "invalid choice")],
 )
-def test_wrong_commands_get_one_line(arguments, words, capsys):
+def test_wrong_arguments_give_a_one_line_error(arguments, words, capsys):
     assert main(["report", *arguments]) == 2
     error = capsys.readouterr().err
     assert words in error
@@ -257,27 +313,53 @@ def test_wrong_commands_get_one_line(arguments, words, capsys):
 
 @pytest.fixture(scope="module")
 def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="this test needs playwright")
     if not CHROMIUM.exists():
-        pytest.skip(f"looking at the page needs {CHROMIUM}: apt-get install chromium")
+        pytest.skip(f"this test needs {CHROMIUM}: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         yield browser
         browser.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
-def test_in_a_browser_the_page_fits_asks_for_nothing_and_complains_of_nothing(report, browser, width, scheme):
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page = context.new_page()
-    asked, complaints = [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+OUTSIDE = """() => [...document.querySelectorAll('main svg')].flatMap(svg => {
+  const edge = svg.getBoundingClientRect();
+  return edge.width === 0 ? [] : [...svg.querySelectorAll('text')].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.left < edge.left - .5 || box.right > edge.right + .5 || box.top < edge.top - .5
+      || box.bottom > edge.bottom + .5;
+  }).map(text => svg.getAttribute('aria-label') + ': ' + text.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_text_of_a_picture_is_clipped_and_figures_fill_the_page(report, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 844})
     page.goto(report.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
-    assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
-    assert complaints == []
+    shown = "[...document.querySelectorAll('main svg')].filter(svg => svg.getBoundingClientRect().width > 0).length"
+    assert page.evaluate(shown) > 50
+    assert page.evaluate(OUTSIDE) == []
+    room = page.evaluate("document.querySelector('#atari h2').getBoundingClientRect().width")
+    for chart in ("profiles-10M", "learning-cage2", "goals-deepsea"):
+        box = f"[...document.querySelectorAll('#{chart} svg')].map(s => s.getBoundingClientRect()).filter(b => b.width)"
+        boxes = page.evaluate(f"{box}.map(b => [b.left, b.right])")
+        assert max(right for _, right in boxes) - min(left for left, _ in boxes) >= 0.97 * room, chart
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+def test_page_in_a_browser_fits_and_has_no_request_or_error(report, browser, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    requests, messages = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+    assert [url for url in requests if not url.startswith("data:")] == [report.as_uri()]
+    assert messages == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for section in SECTIONS:
         assert page.locator(f"section#{section} h2").is_visible()

@@ -1,4 +1,4 @@
-"""Tables say the same in HTML, Markdown, CSV and LaTeX."""
+"""Tables have the same content in HTML, Markdown, CSV and LaTeX."""
 
 import csv
 import io
@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.report.tables import Cell, Head, Table, decimals, latex, number
+from optimist.report.formatting import decimals, latex, number
+from optimist.report.tables import Cell, Head, Table
 
 TABLE = Table(
     "t",
@@ -36,7 +37,7 @@ def test_digits_follow_the_interval():
 
 
 @given(st.floats(-1e7, 1e7), st.none() | st.floats(0, 1e6))
-def test_digits_stay_within_reason(value, half_width):
+def test_decimals_are_between_0_and_3(value, half_width):
     assert 0 <= decimals(value, half_width) <= 3
 
 
@@ -50,7 +51,7 @@ def test_html_is_escaped_and_has_rows_heads_and_notes():
     assert "<li>a note</li>" in page
 
 
-def test_a_grouped_table_names_the_group_once_above_its_rows():
+def test_grouped_table_names_each_group_once_above_its_rows():
     rows = [[Cell("Pong"), Cell("a")], [Cell("Pong"), Cell("b")], [Cell("Alien"), Cell("c")]]
     table = Table("t", "T", [Head("game", numeric=False), Head("method", numeric=False)], rows, grouped=True)
     assert table.html().count("Pong") == 1
@@ -65,7 +66,7 @@ def test_markdown_has_as_many_cells_in_every_row():
     assert rows[1] == "| --- | ---: | ---: |"
 
 
-def test_csv_keeps_full_precision_and_parts_in_columns_of_their_own():
+def test_csv_has_full_precision_and_a_column_for_each_part():
     head, first, second = csv.reader(io.StringIO(TABLE.csv()))
     ours = "PPO (10M & more)"
     assert head == ["game", ours, f"{ours}: half_width_95", f"{ours}: runs", "OPR|x", "OPR|x: marks"]
@@ -84,7 +85,7 @@ def test_latex_is_escaped_and_balanced():
 
 
 @given(st.text(alphabet=r"ab\&%$#_{}~^ ", max_size=20))
-def test_no_special_character_reaches_latex_bare(text):
+def test_every_special_character_is_escaped_for_latex(text):
     escaped = latex(text)
     for done in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
         escaped = escaped.replace(done, "")

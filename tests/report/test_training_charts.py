@@ -1,21 +1,21 @@
-"""Charts over training: which runs they show, in which order, and what their legend names."""
+"""Charts over training: their runs, the order of these, and their legend."""
 
 from optimist.report.charts import PALETTE
-from optimist.report.identify import ATARI
+from optimist.report.identify import ATARI, CAGE2
 from optimist.report.rows import collect
 from optimist.report.study import Study
-from optimist.report.training_charts import learning
-from tests.report.made_up import write_run
+from optimist.report.training_charts import cage_zoom, learning
+from tests.report.fake_runs import write_run
 
 
 def legend(folder, **finished):
     """Label → colour of the learning chart of PPO+OPR and PPO, written in this order."""
     write_run(folder / "a", "atari/fast", game="Frostbite", finished=finished.get("opr", False))
     write_run(folder / "b", "atari/fast-ppo", game="Frostbite", finished=finished.get("ppo", False))
-    return {key.label: key.color for key in learning(Study(*collect([folder])), ATARI).keys}
+    return {key.label: key.color for key in learning(Study(*collect([folder])).family(ATARI)).keys}
 
 
-def test_ppo_has_the_first_colour_whether_or_not_runs_have_ended(tmp_path):
+def test_ppo_has_the_first_colour_for_finished_and_unfinished_runs(tmp_path):
     unfinished = legend(tmp_path / "unfinished")
     assert unfinished["PPO, fast (unfinished)"] == PALETTE[0]
     assert unfinished["PPO+OPR, fast (unfinished)"] == PALETTE[1]
@@ -28,17 +28,28 @@ def test_ppo_has_the_first_colour_whether_or_not_runs_have_ended(tmp_path):
     assert next(iter(one)) == "PPO, fast (unfinished)"
 
 
-def test_a_method_has_one_colour_whether_its_runs_have_ended_or_not(tmp_path):
+def test_finished_and_unfinished_runs_of_a_method_share_a_colour(tmp_path):
     write_run(tmp_path / "c", "atari/fast-ppo", game="Pong")
     shown = legend(tmp_path)
     assert shown["PPO, fast"] == shown["PPO, fast (unfinished)"] == PALETTE[0]
     assert shown["PPO+OPR, fast (unfinished)"] == PALETTE[1]
 
 
-def test_the_legend_names_published_scores_that_a_panel_shows(tmp_path):
+def test_legend_names_the_published_scores_of_the_panels(tmp_path):
     shown = legend(tmp_path)
     assert "OPR, the paper's “10M”" in shown
     assert not any("50M" in label for label in shown)  # that table has no Frostbite
     write_run(tmp_path / "c", "atari/fast", game="Pong", finished=False)
-    both = learning(Study(*collect([tmp_path])), ATARI)
+    both = learning(Study(*collect([tmp_path])).family(ATARI))
     assert [key.label for key in both.keys][-1] == "SIL, the paper's “50M”"
+
+
+def test_cage_chart_has_the_last_half_enlarged_and_the_numbers_of_the_paper(tmp_path):
+    for seed in (0, 1):
+        write_run(tmp_path / f"{seed}", "cage2/cardiff", seed=seed, score=-5.0)
+    chart = cage_zoom(Study(*collect([tmp_path])).family(CAGE2))
+    assert [panel.title for panel in chart.panels] == ["B_line, final rules, 30 steps", "… its last half, enlarged"]
+    assert [key.label for key in chart.keys] == ["Cardiff", "paper: Cardiff −6.2", "paper: Cardiff+OPR −4.2"]
+    svg, png, _ = chart.save(tmp_path)
+    assert "environment steps (millions)" in svg.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG")

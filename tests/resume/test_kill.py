@@ -1,6 +1,6 @@
-"""Runs in processes of their own are killed at random moments and end as if they had never been interrupted.
+"""Runs killed at random moments and resumed end exactly like uninterrupted ones.
 
-`benchmarks/kill_and_resume.py` does it, here at a few moments; its table of twenty is in results/resume.
+`benchmarks/kill_and_resume.py` kills them, here at few moments; the table of twenty moments is in results/resume.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def outcomes(folder: Path, *arguments: str) -> list[dict]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["deepsea", "cartpole"])
-def test_killed_at_any_moment_a_run_ends_as_if_it_had_never_been(task, tmp_path):
+def test_a_killed_and_resumed_run_ends_like_an_uninterrupted_one(task, tmp_path):
     arguments = ("--tasks", task, "--moments", "4", "--signals", "SIGKILL", "SIGKILL", "SIGTERM", "SIGINT")
     found = outcomes(tmp_path, *arguments, "--seed", "5")
     assert [outcome["signal"] for outcome in found] == ["SIGKILL", "SIGKILL", "SIGTERM", "SIGINT"]
     for outcome in found:
         assert all(outcome[part] for part in PARTS), outcome
-    assert any(outcome["resumed_from"] for outcome in found), "not one of them came far enough to be resumed"
+    assert any(outcome["resumed_from"] for outcome in found), "no run was killed after its first checkpoint"
 
 
 @pytest.mark.slow
-def test_killed_again_while_it_resumes_a_run_still_ends_the_same(tmp_path):
+def test_a_run_killed_again_after_it_resumed_ends_like_an_uninterrupted_one(tmp_path):
     (outcome,) = outcomes(tmp_path, "--tasks", "deepsea", "--moments", "1", "--twice", "--seed", "3")
     assert all(outcome[part] for part in PARTS), outcome

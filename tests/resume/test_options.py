@@ -1,4 +1,4 @@
-"""Every option of OPR that carries state survives the way through a checkpoint on the disk."""
+"""A run with any option of OPR, of any learner, resumes exactly from its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 from optimist.config import A2CConfig, CardiffPPOConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.tracking.metrics import without_time
-from optimist.tracking.metrics_log import read_metrics
-from optimist.training.loop import Trainer, resume, train
+from optimist.tracking.writers import read_metrics
+from optimist.training.resume import resume
+from optimist.training.trainer import Trainer, train
+from tests.metrics import without_time
 
 CONFIG = RunConfig(
     total_steps=2_048,
@@ -23,17 +24,17 @@ CONFIG = RunConfig(
 )
 OPTIONS: dict[str, dict[str, Any]] = {
     "paper": dataclasses.asdict(OPRConfig.paper("cage2")),
-    "cloned": {"reference": "cloned", "reference_interval": 3, "shaping": "additive", "shaping_bound": 1.0},
-    "snapshot": {"reference": "snapshot", "shaping": "additive", "shaping_bound": 1.0},
+    "cloned": {"reference": "cloned", "shaping_scale": 0.5, "shaping_bound": 1.0},
     "prioritized": {"sampling": "prioritized", "bc_weights": "uniform"},
-    "uniform": {"sampling": "uniform", "bc_filter": True, "bc_weights": "uniform"},
+    "uniform": {"sampling": "uniform", "bc_weights": "uniform"},
     "fifo, small": {"retention": "fifo", "capacity_transitions": 30},
     "ranked, small": {"retention": "ranked", "capacity_episodes": 5},
     "age": {"max_age_updates": 2, "admission": "paper"},
     "phase by updates": {"bc_phase_interval": 3, "bc_phase_unit": "updates"},
     "phase by episodes": {"bc_phase_interval": 100, "bc_phase_unit": "episodes"},
     "phase by steps": {"bc_phase_interval": 700, "bc_phase_unit": "steps"},
-    "augmented": {"augment_share": 0.5, "augment_value": "upward", "bc_schedule": "linear"},
+    "augmented": {"augment_share": 0.5, "augment_rows": "full", "shaping_scale": 0.5},
+    "luck": {"bc_luck": 0.5},
     "clipped": {"max_episode_steps": 3},
 }
 OTHERS = {
@@ -56,13 +57,17 @@ OTHERS = {
         "algorithm": CardiffPPOConfig(rollout_steps=32),
     },
     "evaluated": {"evaluate_every": 512, "evaluate_episodes": 3},
+    "16 updates: a cloned reference is refreshed after the resume": {
+        "opr": OPRConfig(reference="cloned", shaping_scale=0.5, shaping_bound=1.0, bc_batch_size=32),
+        "algorithm": dataclasses.replace(CONFIG.algorithm, rollout_steps=16),
+    },
 }
 
 
 def assert_resumes_exactly(config: RunConfig, tmp_path, monkeypatch) -> None:
     train(config, tmp_path / "whole", progress=False)
     update = Trainer.one_update
-    stops = iter([1, 5])  # updates done; checkpoints are at 2, 4, 6 and 8
+    stops = iter([1, 5])  # updates done; the first of them is before the first checkpoint
 
     def stop(self: Trainer) -> dict[str, float]:
         if self.update == stop.at:
@@ -93,6 +98,7 @@ def test_a_run_with_this_option_resumes_exactly(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_run_of_this_learner_or_task_resumes_exactly(name, tmp_path, monkeypatch):
-    config = dataclasses.replace(CONFIG, opr=OPRConfig(bc_batch_size=32, augment_share=0.25), **OTHERS[name])
+def test_a_run_with_this_learner_or_task_resumes_exactly(name, tmp_path, monkeypatch):
+    opr = OPRConfig(bc_batch_size=32, augment_share=0.25, shaping_scale=0.5)
+    config = dataclasses.replace(CONFIG, **{"opr": opr} | OTHERS[name])
     assert_resumes_exactly(config, tmp_path, monkeypatch)

@@ -1,4 +1,4 @@
-"""What the tests of the collector share: a policy whose every number can be told from the observation."""
+"""Shared by tests of the collector: a policy whose values and probabilities follow from the observation."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CountingPolicy:
 
 
 class ScalarCounter(gymnasium.Env):
-    """One counting environment, whose infos are those of ordinary Gymnasium environments: there when they are there.
+    """One counting environment; like in ordinary Gymnasium environments, an info has some entries at some steps only.
 
-    Episodes last `env` + 2 steps. `level` (= 1000·env + episode) comes with the reset alone. `executed` comes with the
-    first and the last step of an episode, where 1 is executed whatever was asked for.
+    Episodes last `env` + 2 steps. Only the reset gives `level` (= 1000·env + episode). The first and the last step
+    of an episode give `executed`: there 1 is executed instead of the given action.
     """
 
     def __init__(self, env: int, action_space: gymnasium.Space[Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The collector over all three autoreset modes: what happened once comes out once, and the dead step never."""
+"""The collector in all three autoreset modes: every step occurs once, and reset steps never."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def make_collector(envs, num_steps=NUM_STEPS, policy=None, **settings):
 
 
 def toy(mode, **keywords):
-    return ToyVectorEnv(NUM_ENVS, mode, **({"dead_reward": 1e6} if mode is AutoresetMode.NEXT_STEP else {}), **keywords)
+    return ToyVectorEnv(
+        NUM_ENVS, mode, **({"reset_reward": 1e6} if mode is AutoresetMode.NEXT_STEP else {}), **keywords
+    )
 
 
 def valid_rows(rollouts, *names):
@@ -50,7 +52,7 @@ def valid_rows(rollouts, *names):
 
 
 def expected_stream(env, count, truncation):
-    """(obs, reward, done, game over, bootstrap, value, next value) of each step the toy plays, by its own rules."""
+    """(obs, reward, done, episode end, bootstrap, value, next value) of each step, by the toy's own rules."""
     rows, episode = [], 0
     while len(rows) < count:
         length = episode_length(env, episode)
@@ -84,18 +86,18 @@ COLUMNS = ("obs", "raw_rewards", "dones", "episode_ends", "bootstraps", "values"
     ],
 )
 @pytest.mark.parametrize("object_final_obs", [False, True])
-def test_every_step_comes_once_with_its_reward_end_and_value(mode, object_final_obs, truncation):
+def test_every_step_occurs_once_with_its_reward_end_and_value(mode, object_final_obs, truncation):
     collector = make_collector(toy(mode, object_final_obs=object_final_obs), truncation=truncation)
     rollouts = [collector.collect() for _ in range(ROUNDS)]
     for env, stream in enumerate(valid_rows(rollouts, *COLUMNS)):
         assert stream == expected_stream(env, len(stream), truncation)
-    assert all(r.dones[~r.valid].all() for r in rollouts if r.valid is not None), "a dead step leads nowhere"
-    lost = sum(int((~r.valid).sum()) for r in rollouts if r.valid is not None)
-    assert sum(map(len, valid_rows(rollouts, "dones"))) + lost == ROUNDS * NUM_STEPS * NUM_ENVS
-    assert (lost > 0) == (mode is AutoresetMode.NEXT_STEP)
+    assert all(r.dones[~r.valid].all() for r in rollouts if r.valid is not None), "a reset step leads nowhere"
+    resets = sum(int((~r.valid).sum()) for r in rollouts if r.valid is not None)
+    assert sum(map(len, valid_rows(rollouts, "dones"))) + resets == ROUNDS * NUM_STEPS * NUM_ENVS
+    assert (resets > 0) == (mode is AutoresetMode.NEXT_STEP)
 
 
-def test_a_real_end_at_the_time_limit_is_a_real_end():
+def test_a_termination_at_the_time_limit_is_not_a_truncation():
     class Both(ToyVectorEnv):
         def step(self, actions):
             obs, rewards, terminated, truncated, infos = super().step(actions)
@@ -107,21 +109,21 @@ def test_a_real_end_at_the_time_limit_is_a_real_end():
     assert not rollout.next_values[rollout.dones].any()
 
 
-def test_an_ignored_time_limit_is_refused_where_a_dead_step_would_lie_in_between():
+def test_an_ignored_time_limit_with_reset_steps_is_refused():
     with pytest.raises(ConfigError, match="vectorization = 'sync'"):
         make_collector(toy(AutoresetMode.NEXT_STEP), truncation="ignored")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_dead_step_enters_no_batch_and_moves_no_advantage(mode):
+def test_reset_steps_are_in_no_batch_and_change_no_advantage(mode):
     collector = make_collector(toy(mode))
     rollouts = [collector.collect() for _ in range(ROUNDS)]
     for rollout in rollouts:
         advantages, returns = gae(rollout.rewards, rollout.values, rollout.next_values, rollout.dones, 0.9, 0.8)
         batch = rollout.flatten(advantages, returns)
-        assert batch.advantages.abs().max() < 1e4  # the dead step pays a million
+        assert batch.advantages.abs().max() < 1e4  # the reset step pays a million
         assert len(batch) == (rollout.dones.numel() if rollout.valid is None else int(rollout.valid.sum()))
-        for n in range(NUM_ENVS):  # an advantage is the sum of its own episode's errors and of nothing else
+        for n in range(NUM_ENVS):  # an advantage is the discounted sum of its own episode's errors
             for t in range(NUM_STEPS):
                 if rollout.valid is not None and not rollout.valid[t, n]:
                     continue
@@ -135,7 +137,7 @@ def test_the_dead_step_enters_no_batch_and_moves_no_advantage(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_finished_episodes_are_recorded_with_the_games_return_length_and_goal(mode):
+def test_finished_episodes_are_recorded_with_return_length_and_goal(mode):
     collector = make_collector(toy(mode))
     found = []
     for _ in range(ROUNDS):
@@ -153,7 +155,7 @@ def test_finished_episodes_are_recorded_with_the_games_return_length_and_goal(mo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_memory_holds_whole_episodes_without_dead_steps(mode):
+def test_the_memory_stores_whole_episodes_without_reset_steps(mode):
     collector = make_collector(toy(mode))
     opr = OptimisticRegularizer(OPRConfig(percentile=0.0, admission="gated", retention="fifo", return_window=1))
     for _ in range(ROUNDS):
@@ -174,7 +176,7 @@ def test_the_memory_holds_whole_episodes_without_dead_steps(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_actions_are_those_the_environment_took(mode):
+def test_stored_actions_are_those_given_to_the_environment(mode):
     envs = toy(mode)
     collector = make_collector(envs)
     rollouts = [collector.collect() for _ in range(3)]
@@ -204,7 +206,7 @@ def counters(mode, **keywords):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_groups_follow_their_episodes_though_the_reset_alone_names_them(mode):
+def test_a_group_named_at_the_reset_holds_for_the_whole_episode(mode):
     collector = make_collector(counters(mode), group_key="level")
     rollouts, records = [], []
     for _ in range(4):
@@ -216,7 +218,7 @@ def test_groups_follow_their_episodes_though_the_reset_alone_names_them(mode):
     assert all(r.group // 1000 == r.length - 2 for r in records)  # the environment
 
 
-def test_a_group_nobody_names_is_refused():
+def test_a_group_key_that_is_not_in_the_info_is_refused():
     with pytest.raises(ConfigError, match=r"env\.group_key 'opponent'"):
         make_collector(counters(AutoresetMode.SAME_STEP), group_key="opponent")
 
@@ -257,7 +259,7 @@ def test_executed_actions_of_several_choices_are_stored_too(mode):
             assert logp == pytest.approx(-1.0 - sum(action) - step / 10)
 
 
-def test_a_buffer_the_environment_reuses_is_copied():
+def test_a_buffer_that_the_environment_reuses_is_copied():
     class Reusing(ToyVectorEnv):
         buffer = np.zeros(NUM_ENVS, np.int64)
 
@@ -272,34 +274,34 @@ def test_a_buffer_the_environment_reuses_is_copied():
 
 
 class Bounded(ToyVectorEnv):
-    """Takes one number in [−0.1, 0.1] and says which came."""
+    """Takes one number in [−0.1, 0.1] and records it in `received`."""
 
     def __init__(self, num_envs):
         super().__init__(num_envs)
         self.single_action_space = gym.spaces.Box(-0.1, 0.1, (1,), np.float32)
         self.action_space = gym.spaces.Box(-0.1, 0.1, (num_envs, 1), np.float32)
-        self.came = []
+        self.received = []
 
     def step(self, actions):
-        self.came.append(actions.copy())
+        self.received.append(actions.copy())
         self.action_space, box = gym.spaces.MultiDiscrete([2] * self.num_envs), self.action_space
         results = super().step(np.zeros(self.num_envs, np.int64))
         self.action_space = box
         return results
 
 
-def test_bounded_actions_are_clipped_for_the_environment_and_kept_as_sampled():
+def test_bounded_actions_are_clipped_for_the_environment_and_stored_as_sampled():
     envs = Bounded(2)
     policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, NetworkConfig())
     rollout = make_collector(envs, policy=policy).collect()
-    came = torch.from_numpy(np.stack(envs.came))
-    assert came.abs().max() <= 0.1
+    received = torch.from_numpy(np.stack(envs.received))
+    assert received.abs().max() <= 0.1
     assert rollout.actions.abs().max() > 0.5
-    assert came.equal(rollout.actions.clamp(-0.1, 0.1))
+    assert received.equal(rollout.actions.clamp(-0.1, 0.1))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_an_observation_that_is_not_finite_is_named(bad):
+def test_an_observation_that_is_not_finite_is_an_error(bad):
     class Broken(ToyVectorEnv):
         def _observe(self):
             obs = super()._observe()
@@ -312,7 +314,7 @@ def test_an_observation_that_is_not_finite_is_named(bad):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_restored_collector_goes_on_as_the_saved_one(mode):
+def test_a_restored_collector_continues_like_the_saved_one(mode):
     envs = toy(mode)
     collector = make_collector(envs)
     collector.collect()
@@ -328,7 +330,7 @@ def test_a_restored_collector_goes_on_as_the_saved_one(mode):
         assert collector.finished == restored.finished
 
 
-def test_a_restart_forgets_the_episodes_in_play():
+def test_a_restart_drops_unfinished_episodes():
     collector = make_collector(toy(AutoresetMode.NEXT_STEP))
     collector.collect()
     collector.restart(1)
@@ -337,5 +339,5 @@ def test_a_restart_forgets_the_episodes_in_play():
     assert not collector.lengths.any()
 
 
-def test_progress_is_handed_on():
+def test_the_rollout_has_the_given_progress():
     assert make_collector(toy(AutoresetMode.SAME_STEP)).collect(progress=0.25).progress == 0.25

@@ -1,4 +1,4 @@
-"""A lost life is an end for the learner and none for the game."""
+"""A lost life ends the episode for the learner only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rollout.counting import CountingPolicy
 
 
 class ToyWithLives(ToyVectorEnv):
-    """The toy; every second step of an episode costs a life. It also says so at ends, where it means nothing."""
+    """The toy; every second step of an episode loses a life. At an end `life_lost` is set too, and has no effect."""
 
     def step(self, actions):
         before = self.elapsed.copy()
@@ -34,11 +34,16 @@ def collect(mode, truncation="bootstrap", rounds=5):
     return [(collector.collect(), collector.finished) for _ in range(rounds)]
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("truncation", ["bootstrap", "end", "ignored"])
-def test_the_learner_sees_an_end_and_the_game_goes_on(mode, truncation):
-    if mode is AutoresetMode.NEXT_STEP and truncation == "ignored":
-        return  # refused by the collector
+@pytest.mark.parametrize(
+    ("mode", "truncation"),
+    [
+        (mode, truncation)
+        for mode in AutoresetMode
+        for truncation in ("bootstrap", "end", "ignored")
+        if (mode, truncation) != (AutoresetMode.NEXT_STEP, "ignored")  # refused by the collector
+    ],
+)
+def test_the_learner_sees_an_end_and_the_episode_continues(mode, truncation):
     lost_lives = 0
     for rollout, _ in collect(mode, truncation):
         valid = torch.ones_like(rollout.dones) if rollout.valid is None else rollout.valid
@@ -52,13 +57,13 @@ def test_the_learner_sees_an_end_and_the_game_goes_on(mode, truncation):
             lost_lives += lost
             assert bool(rollout.dones[t, n]) == lost
             following = 0.0 if lost else float(1 + 100 * env + 10 * episode + step + 1)
-            assert float(rollout.next_values[t, n]) == following  # nothing is expected behind a lost life
+            assert float(rollout.next_values[t, n]) == following  # no return is expected after a lost life
             assert float(rollout.bootstraps[t, n]) == 0.0
     assert lost_lives > 10
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_records_and_memory_count_whole_games(mode):
+def test_records_and_memory_have_whole_episodes(mode):
     opr = OptimisticRegularizer(OPRConfig(percentile=0.0, return_window=1, retention="fifo"))
     records = []
     for rollout, finished in collect(mode, rounds=6):
@@ -70,18 +75,18 @@ def test_records_and_memory_count_whole_games(mode):
     stored = opr.memory.episodes
     assert [round(e.total_reward, 3) for e in stored] == [round(r.raw_return, 3) for r in records]
     assert [len(e.rows) for e in stored] == [r.length for r in records]
-    for episode in stored:  # and each knows where the lives ended
+    for episode in stored:  # with the steps at which lives were lost
         dones = opr.memory.pools["dones"][episode.rows].bool().tolist()
         assert dones == [step % 2 == 1 or step == len(dones) - 1 for step in range(len(dones))]
 
 
-def test_environments_that_say_nothing_about_lives_lose_none():
+def test_environments_without_the_entry_lose_no_lives():
     stepper = VectorStepper(ToyVectorEnv(3))
     stepper.reset(0)
     assert not stepper.step(np.zeros(3, np.int64)).life_lost.any()
 
 
-def test_only_those_who_gave_the_entry_are_believed():
+def test_entries_of_environments_that_did_not_give_them_are_ignored():
     class Sparse(ToyVectorEnv):
         def step(self, actions):
             *rest, infos = super().step(actions)
@@ -89,5 +94,5 @@ def test_only_those_who_gave_the_entry_are_believed():
 
     stepper = VectorStepper(Sparse(3, AutoresetMode.DISABLED))
     stepper.reset(0)
-    moved = stepper.step(np.zeros(3, np.int64))
-    assert moved.life_lost.tolist() == [False, not moved.ended[1], False]
+    transition = stepper.step(np.zeros(3, np.int64))
+    assert transition.life_lost.tolist() == [False, not transition.ended[1], False]

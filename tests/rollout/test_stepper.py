@@ -1,3 +1,5 @@
+"""VectorStepper in all three autoreset modes."""
+
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -9,52 +11,52 @@ MODES = list(AutoresetMode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_last_observation_of_an_episode_is_never_the_first_of_the_next(mode):
+def test_the_last_observation_of_an_episode_is_not_the_first_of_the_next(mode):
     stepper = VectorStepper(ToyVectorEnv(3, mode))
     stepper.reset(0)
     seen = 0
     for _ in range(30):
-        moved = stepper.step(np.zeros(3, np.int64))
-        for env in np.flatnonzero(moved.ended):
-            _, episode, step = moved.final_obs[env].astype(int)
+        transition = stepper.step(np.zeros(3, np.int64))
+        for env in np.flatnonzero(transition.ended):
+            _, episode, step = transition.final_obs[env].astype(int)
             assert step == episode_length(env, episode)
             if mode is not AutoresetMode.NEXT_STEP:
-                assert moved.obs[env].tolist() == [env, episode + 1, 0]
+                assert transition.obs[env].tolist() == [env, episode + 1, 0]
             seen += 1
     assert seen > 10
 
 
 def test_after_an_end_a_next_step_environment_only_resets():
-    stepper = VectorStepper(ToyVectorEnv(2, AutoresetMode.NEXT_STEP, dead_reward=9.0))
+    stepper = VectorStepper(ToyVectorEnv(2, AutoresetMode.NEXT_STEP, reset_reward=9.0))
     stepper.reset(0)
     ended = np.zeros(2, bool)
     for _ in range(20):
-        moved = stepper.step(np.zeros(2, np.int64))
-        valid = np.ones(2, bool) if moved.valid is None else moved.valid
+        transition = stepper.step(np.zeros(2, np.int64))
+        valid = np.ones(2, bool) if transition.valid is None else transition.valid
         assert (valid == ~ended).all()
-        assert not moved.rewards[~valid].any()
-        assert not moved.ended[~valid].any()
-        ended = moved.ended
+        assert not transition.rewards[~valid].any()
+        assert not transition.ended[~valid].any()
+        ended = transition.ended
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
-def test_the_other_modes_have_no_dead_step(mode):
+def test_the_other_modes_have_no_reset_step(mode):
     stepper = VectorStepper(ToyVectorEnv(2, mode))
     stepper.reset(0)
     assert all(stepper.step(np.zeros(2, np.int64)).valid is None for _ in range(20))
 
 
-def test_only_entries_that_were_given_replace_others():
-    values, everyone = np.array([1, 2, 3]), np.ones(3, bool)
+def test_only_given_entries_replace_values():
+    values, all_envs = np.array([1, 2, 3]), np.ones(3, bool)
     infos = {"key": np.array([7, 0, 9]), "_key": np.array([True, False, True])}
-    assert overlaid(values, infos, "key", everyone).tolist() == [7, 2, 9]
+    assert overlaid(values, infos, "key", all_envs).tolist() == [7, 2, 9]
     assert overlaid(values, infos, "key", np.array([False, True, True])).tolist() == [1, 2, 9]
-    assert overlaid(values, {"key": np.array([7, 8, 9])}, "key", everyone).tolist() == [7, 8, 9]
-    assert overlaid(values, {}, "key", everyone) is values
+    assert overlaid(values, {"key": np.array([7, 8, 9])}, "key", all_envs).tolist() == [7, 8, 9]
+    assert overlaid(values, {}, "key", all_envs) is values
     assert values.tolist() == [1, 2, 3]
 
 
-def test_rows_come_out_of_an_array_of_objects():
+def test_rows_are_taken_from_an_array_of_objects():
     objects = np.full(3, None, dtype=object)
     objects[1] = np.array([1.0, 2.0])
     assert rows_of(objects, np.array([False, True, False])).tolist() == [[1.0, 2.0]]

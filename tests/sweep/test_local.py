@@ -1,7 +1,8 @@
-"""Real sweeps in real processes: done, killed, gone on with, refused."""
+"""Real sweeps in real processes: finished, killed, resumed and refused."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,14 +12,14 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.errors import RunFolderError
-from optimist.sweep.folder import WorkFolder
-from optimist.sweep.run import run_sweep
+from optimist.sweep.driver import run_sweep
+from optimist.sweep.folder import SweepFolder
 from tests.sweep.tiny import results, tiny_file, tiny_plan
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """A sweep that nothing happened to."""
+    """A sweep without interruption."""
     folder = tmp_path_factory.mktemp("undisturbed")
     lines = run_sweep(tiny_plan(), folder, quiet=True)
     assert [line["state"] for line in lines] == ["finished"] * 4
@@ -34,8 +35,8 @@ def wait_for(what, driver=None, seconds=60.0):
     return found
 
 
-def half_done(folder):
-    """Runs with a checkpoint and without an end."""
+def unfinished(folder):
+    """Runs with a checkpoint and no summary."""
     return [
         path.parents[1]
         for path in folder.glob("runs/*/*/checkpoints/step-*")
@@ -43,14 +44,51 @@ def half_done(folder):
     ]
 
 
-def test_a_second_time_nothing_is_done_and_the_table_is_the_same(undisturbed, capfd):
-    before = results(undisturbed), (undisturbed / "events.jsonl").read_text()
-    run_sweep(tiny_plan(), undisturbed)
-    assert (results(undisturbed), (undisturbed / "events.jsonl").read_text()) == before
-    assert "4 of 4 runs had finished before" in capfd.readouterr().err
+def snapshot(folder):
+    """Content and time of every file."""
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_neither_adding_seeds_later_nor_the_number_of_jobs_changes_a_result(undisturbed, tmp_path):
+def test_a_finished_sweep_is_reported_and_not_touched(undisturbed):
+    before, lines = snapshot(undisturbed), []
+    rows = run_sweep(tiny_plan(), undisturbed, message=lines.append)
+    assert snapshot(undisturbed) == before
+    assert lines == ["4 runs found, none run again; --out DIR for a fresh rerun"]
+    assert [json.dumps(row) for row in rows] == (undisturbed / "runs.jsonl").read_text().splitlines()
+
+
+def test_rows_of_the_first_format_are_made_again_and_no_run_is(undisturbed, tmp_path):
+    shutil.copytree(undisturbed, tmp_path / "old")
+    rows = [json.loads(line) for line in (undisturbed / "runs.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["solved"] = row.pop("metrics")["solved"]
+    (tmp_path / "old" / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    before = (tmp_path / "old" / "events.jsonl").read_text()
+    run_sweep(tiny_plan(), tmp_path / "old", quiet=True)
+    assert results(tmp_path / "old") == results(undisturbed)
+    assert (tmp_path / "old" / "events.jsonl").read_text() == before
+
+
+def test_published_rows_are_finished_runs(undisturbed, tmp_path):
+    rows = [json.loads(line) for line in (undisturbed / "runs.jsonl").read_text().splitlines()]
+    for row in rows:
+        del row["folder"]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    before, lines = snapshot(tmp_path), []
+    assert run_sweep(tiny_plan(), tmp_path, message=lines.append) == rows
+    assert snapshot(tmp_path) == before
+    assert lines == ["4 runs found, none run again; --out DIR for a fresh rerun"]
+    assert run_sweep(tiny_plan(seeds=1), tmp_path) == rows[:2]
+    with pytest.raises(RunFolderError, match=r"holds another sweep \(.*seed-0 differs in the file\)"):
+        run_sweep(tiny_plan(settings={"total_steps": 4_096}), tmp_path)
+    assert snapshot(tmp_path) == before
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:3]))
+    assert [row.get("folder") for row in run_sweep(tiny_plan(), tmp_path, quiet=True)][:3] == [None] * 3
+    assert [path.parent.name for path in tmp_path.glob("runs/*/*/summary.json")] == ["seed-1"]
+    assert [row["metrics"] for row in SweepFolder(tmp_path).read_rows()] == [row["metrics"] for row in rows]
+
+
+def test_neither_seeds_added_later_nor_the_number_of_jobs_change_a_result(undisturbed, tmp_path):
     run_sweep(tiny_plan(seeds=1), tmp_path / "grows", quiet=True)
     assert len(list(tmp_path.glob("grows/runs/*/*/checkpoints"))) == 2
     run_sweep(tiny_plan(seeds=2, keep_checkpoints=False), tmp_path / "grows", jobs=1, quiet=True)
@@ -62,14 +100,14 @@ def test_neither_adding_seeds_later_nor_the_number_of_jobs_changes_a_result(undi
 @pytest.mark.parametrize(
     "change", [{"seeds": 1}, {"flags": {"size": 6}}, {"settings": {"total_steps": 4_096}}, {"statistic": "last-100"}]
 )
-def test_another_sweep_in_the_folder_is_refused_and_changes_nothing(undisturbed, change):
+def test_a_folder_of_another_sweep_is_refused_and_not_changed(undisturbed, change):
     before = results(undisturbed), (undisturbed / "plan.json").read_text()
-    with pytest.raises(RunFolderError, match=r"holds another sweep \(.*\); choose another folder with -o"):
+    with pytest.raises(RunFolderError, match=r"holds another sweep \(.*\); choose another with --out DIR"):
         run_sweep(tiny_plan(**change), undisturbed)
     assert (results(undisturbed), (undisturbed / "plan.json").read_text()) == before
 
 
-def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
+def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(RunFolderError, match=r"is not empty and has no plan\.json"):
         run_sweep(tiny_plan(), tmp_path)
@@ -77,17 +115,17 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
 
 
 def test_two_drivers_do_not_work_in_one_folder(undisturbed):
-    lock = WorkFolder(undisturbed).claim("plan.json")
+    lock = SweepFolder(undisturbed).lock()
     try:
-        with pytest.raises(RunFolderError, match="is being worked on by another process"):
-            run_sweep(tiny_plan(), undisturbed)
+        with pytest.raises(RunFolderError, match="is in use by another process; see: optimist sweep status"):
+            run_sweep(tiny_plan(seeds=3), undisturbed)
     finally:
         lock.release()
 
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory):
-    """Two runs, long enough to be interrupted, that were not: what interrupted ones must end with."""
+    """Two runs without interruption: the results that interrupted runs must have."""
     folder = tmp_path_factory.mktemp("calm")
     assert main(["sweep", str(long_file(folder)), "-o", str(folder / "out"), "--quiet"]) == 0
     return folder / "out"
@@ -103,15 +141,15 @@ def start(folder, *flags):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_tried_again_from_its_checkpoint_and_told_of(calm, tmp_path):
+def test_a_killed_run_is_resumed_from_its_checkpoint_and_reported(calm, tmp_path):
     out = tmp_path / "out"
     with start(tmp_path, "--jobs", "1") as driver:
-        (run, *_) = wait_for(lambda: half_done(out), driver)
+        (run, *_) = wait_for(lambda: unfinished(out), driver)
         _kill_holder(run)
-        _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 0, told
-    assert "its process was killed by SIGKILL" in told
-    assert told.count("and goes on") == 1
+        _, shown = driver.communicate(timeout=120)
+    assert driver.returncode == 0, shown
+    assert "its process was killed by SIGKILL" in shown
+    assert shown.count("retrying: ") == 1
     events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
     starts = [event["step"] > 0 for event in events if event["event"] == "start"]
     assert sorted(starts) == [False, False, True]
@@ -119,7 +157,7 @@ def test_a_killed_run_is_tried_again_from_its_checkpoint_and_told_of(calm, tmp_p
 
 
 def _kill_holder(run):
-    """SIGKILL to the process that writes the run: the one with its metrics open."""
+    """Send SIGKILL to the process that has the run's metrics open."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
@@ -129,26 +167,26 @@ def _kill_holder(run):
             if str(run / "metrics.jsonl") in links:
                 os.kill(int(entry.name), signal.SIGKILL)
                 return
-    raise AssertionError("nobody writes the run")
+    raise AssertionError("no process writes the run")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_a_stopped_driver_leaves_no_process_behind_and_the_next_goes_on(calm, tmp_path, number, code):
+def test_a_stopped_driver_leaves_no_process_and_the_next_one_resumes(calm, tmp_path, number, code):
     out = tmp_path / "out"
     with start(tmp_path) as driver:
-        wait_for(lambda: half_done(out), driver)
+        wait_for(lambda: unfinished(out), driver)
         driver.send_signal(number)
         assert driver.wait(timeout=60) == code
-    wait_for(lambda: not any(WorkFolder(path).driven for path in out.glob("runs/*/*")))  # nobody holds a run's lock
-    assert not WorkFolder(out).driven
-    assert half_done(out)
+    wait_for(lambda: not any(SweepFolder(path).is_locked for path in out.glob("runs/*/*")))
+    assert not SweepFolder(out).is_locked
+    assert unfinished(out)
     assert main(["sweep", str(long_file(tmp_path)), "-o", str(out), "--quiet"]) == 0
     assert results(out) == results(calm)
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
-def test_a_run_that_fails_for_good_gives_exit_code_1_and_stands_in_the_table(quiet, tmp_path, capfd):
+def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(quiet, tmp_path, capfd):
     out = tmp_path / "out"
     file = tiny_file(tmp_path, more="retries = 0\n")
     broken = out / "runs" / "deepsea-opr_size-5" / "seed-1"

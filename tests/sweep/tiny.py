@@ -1,4 +1,4 @@
-"""Sweeps small enough for a test: DeepSea of a few rows, a few updates, a checkpoint every second one."""
+"""Sweeps small enough for a test: a small DeepSea, a few updates, a checkpoint every second update."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def tiny_plan(**changes) -> Plan:
 
 
 def tiny_file(folder: Path, steps: int = 2_048, seeds: int = 2, more: str = "") -> Path:
-    """A sweep file; `more` stands before its tables."""
+    """A sweep file; `more` is put before its tables."""
     path = folder / "tiny.toml"
     path.write_text(more + TEXT.format(steps=steps, seeds=seeds), encoding="utf-8")
     return path
 
 
 def results(folder: Path) -> tuple[str, str]:
-    """table.md and runs.jsonl: nothing in them depends on when or where the runs were done."""
+    """table.md and runs.jsonl: they do not depend on when or where the runs were done."""
     return (folder / "table.md").read_text(), (folder / "runs.jsonl").read_text()

@@ -1,3 +1,5 @@
+"""Checkpoints: exact restoring, atomic saving, and detection of damage."""
+
 import errno
 import json
 import resource
@@ -21,7 +23,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path):
+def test_a_loaded_checkpoint_equals_the_saved_one(tmp_path):
     path = save_checkpoint(tmp_path, 128, STATE)
     back = load_checkpoint(path)
     assert path == tmp_path / "step-128"
@@ -31,13 +33,13 @@ def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path):
     assert back["optimizer"] == {0: {"step": 3}}
 
 
-def test_a_checkpoint_holds_the_four_files_and_no_pickle(tmp_path):
+def test_a_checkpoint_has_four_files_and_no_pickle(tmp_path):
     path = save_checkpoint(tmp_path, 1, STATE)
     assert names(path) == ["arrays.safetensors", "manifest.json", "state.json", "tensors.safetensors"]
     assert json.loads((path / "state.json").read_text())["optimizer"]["items"][0][1] == {"step": 3}
 
 
-def test_loaded_tensors_outlive_the_files(tmp_path):
+def test_loaded_tensors_do_not_depend_on_the_files(tmp_path):
     path = save_checkpoint(tmp_path, 1, STATE)
     back = load_checkpoint(path)
     for file in path.iterdir():
@@ -47,14 +49,14 @@ def test_loaded_tensors_outlive_the_files(tmp_path):
     assert back["weights"]["w"][99] == 100
 
 
-def test_the_newest_two_are_kept_by_number_not_by_letter(tmp_path):
+def test_the_two_checkpoints_with_the_highest_steps_are_kept(tmp_path):
     for step in (900, 1000, 10_000):
         save_checkpoint(tmp_path, step, STATE)
     assert names(tmp_path) == ["step-1000", "step-10000"]
     assert latest_checkpoint(tmp_path) == tmp_path / "step-10000"
 
 
-def test_no_folder_or_an_empty_one_has_no_latest(tmp_path):
+def test_an_empty_or_missing_folder_has_no_latest_checkpoint(tmp_path):
     assert latest_checkpoint(tmp_path) is None
     assert latest_checkpoint(tmp_path / "absent") is None
 
@@ -66,7 +68,7 @@ def test_saving_the_same_step_again_replaces_it(tmp_path):
     assert load_checkpoint(tmp_path / "step-5") == {"a": 2}
 
 
-def test_leftovers_of_a_killed_writer_go_and_a_half_replaced_checkpoint_comes_back(tmp_path):
+def test_leftovers_of_a_killed_writer_are_removed_and_a_half_replaced_checkpoint_is_restored(tmp_path):
     save_checkpoint(tmp_path, 5, {"a": 1})
     (tmp_path / "step-5").rename(tmp_path / ".old-step-5")
     (tmp_path / ".tmp-step-5").mkdir()
@@ -76,7 +78,7 @@ def test_leftovers_of_a_killed_writer_go_and_a_half_replaced_checkpoint_comes_ba
     assert load_checkpoint(tmp_path / "step-5") == {"a": 1}
 
 
-def test_the_next_save_cleans_up_after_a_killed_one(tmp_path):
+def test_the_next_save_removes_leftovers_of_a_killed_one(tmp_path):
     (tmp_path / ".tmp-step-3").mkdir()
     save_checkpoint(tmp_path, 4, STATE)
     assert names(tmp_path) == ["step-4"]
@@ -84,7 +86,7 @@ def test_the_next_save_cleans_up_after_a_killed_one(tmp_path):
 
 @pytest.mark.parametrize("name", ["arrays.safetensors", "manifest.json", "state.json", "tensors.safetensors"])
 @pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "append"])
-def test_every_damage_to_every_file_is_found(tmp_path, name, damage):
+def test_damage_to_any_file_is_detected(tmp_path, name, damage):
     save_checkpoint(tmp_path, 1, STATE)
     path = save_checkpoint(tmp_path, 2, STATE)
     content = bytearray((path / name).read_bytes())
@@ -98,10 +100,10 @@ def test_every_damage_to_every_file_is_found(tmp_path, name, damage):
     with pytest.raises(CheckpointError) as caught:
         load_checkpoint(path)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith("remove it to go on from step-1")
+    assert str(caught.value).endswith("remove it to resume from step-1")
 
 
-def test_a_changed_number_in_the_manifest_is_found(tmp_path):
+def test_a_changed_number_in_the_manifest_is_detected(tmp_path):
     path = save_checkpoint(tmp_path, 1, STATE)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["files"]["state.json"]["bytes"] += 1
@@ -125,7 +127,7 @@ def test_a_newer_format_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["tensors", "json", "sync"])
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, monkeypatch, place):
+def test_a_full_disk_is_one_error_line_and_keeps_earlier_checkpoints(tmp_path, monkeypatch, place):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -158,7 +160,7 @@ except RunFolderError as error:
 """
 
 
-def test_a_file_the_system_refuses_to_grow_is_one_line_and_leaves_what_was_there(tmp_path):
+def test_a_file_size_limit_is_one_error_line_and_keeps_earlier_checkpoints(tmp_path):
     assert hasattr(resource, "RLIMIT_FSIZE")
     assert hasattr(signal, "SIGXFSZ")
     done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path], capture_output=True, text=True, check=True)
@@ -185,7 +187,7 @@ print(sorted(path.name for path in folder.iterdir()), load_checkpoint(folder / "
 """
 
 
-def test_a_disk_that_is_really_full_leaves_what_was_there(tmp_path):
+def test_a_mounted_disk_that_is_full_keeps_earlier_checkpoints(tmp_path):
     if shutil.which("unshare") is None:
         pytest.skip("no unshare to mount a small disk with")
     command = ["unshare", "-rm", "sh", "-c", SMALL_DISK, "sh", tmp_path, sys.executable]
@@ -198,7 +200,7 @@ def test_a_disk_that_is_really_full_leaves_what_was_there(tmp_path):
     assert rest == "['step-1'] 10.0"
 
 
-def test_an_odd_leaf_is_refused_before_anything_is_written(tmp_path):
+def test_a_value_that_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     save_checkpoint(tmp_path, 1, STATE)
     with pytest.raises(CheckpointError, match="'odd' of type set"):
         save_checkpoint(tmp_path, 2, {"odd": set()})

@@ -1,3 +1,5 @@
+"""Run folders: creation, locks, reading, resuming, and errors."""
+
 import json
 import math
 import os
@@ -13,8 +15,8 @@ import torch
 from optimist.config import RunConfig
 from optimist.errors import CheckpointError, RunFolderError, UnknownName
 from optimist.tracking import run_dir
-from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir, default_path
+from optimist.tracking.writers import read_metrics
 
 CONFIG = RunConfig(preset="deepsea/opr", seed=4)
 
@@ -23,25 +25,25 @@ def content(path: Path) -> set[str]:
     return {entry.name for entry in path.iterdir()}
 
 
-def test_a_new_run_holds_its_config(tmp_path):
+def test_a_new_run_has_its_config(tmp_path):
     with RunDir.create(tmp_path / "a" / "b", CONFIG) as run:
         assert content(run.path) == {".lock", "config.toml"}
     assert RunDir.read(tmp_path / "a" / "b").config == CONFIG
 
 
-def test_the_default_name_says_preset_seed_and_time(tmp_path, monkeypatch):
+def test_the_default_name_has_preset_seed_and_time(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert default_path(CONFIG).match("runs/deepsea-opr-4-[0-9]*-[0-9]*")
     assert default_path(RunConfig()).name.startswith("CartPole-v1-0-")
 
 
-def test_two_runs_begun_in_the_same_second_get_two_folders(tmp_path, monkeypatch):
+def test_two_runs_created_in_the_same_second_have_two_folders(tmp_path, monkeypatch):
     monkeypatch.setattr(run_dir, "default_path", lambda _: tmp_path / "runs" / "x")
     with RunDir.create(None, CONFIG) as first, RunDir.create(None, CONFIG) as second:
         assert (first.path.name, second.path.name) == ("x", "x-2")
 
 
-def test_an_empty_folder_is_taken_and_one_with_content_refused_untouched(tmp_path):
+def test_an_empty_folder_is_used_and_one_with_content_is_refused_and_unchanged(tmp_path):
     (tmp_path / "empty").mkdir()
     RunDir.create(tmp_path / "empty", CONFIG).close()
     (tmp_path / "mine").mkdir()
@@ -51,9 +53,9 @@ def test_an_empty_folder_is_taken_and_one_with_content_refused_untouched(tmp_pat
     assert content(tmp_path / "mine") == {"thesis.txt"}
 
 
-def test_creating_over_a_finished_run_is_refused_with_the_way_on(tmp_path):
+def test_creating_over_a_run_is_refused_with_the_command_that_resumes_it(tmp_path):
     RunDir.create(tmp_path / "r", CONFIG).close()
-    with pytest.raises(RunFolderError, match=r"go on with it by `optimist resume .*r`, or choose another --out"):
+    with pytest.raises(RunFolderError, match=r"resume it with `optimist resume .*r`, or choose another --out"):
         RunDir.create(tmp_path / "r", CONFIG)
     RunDir.open(tmp_path / "r").close()  # the refused attempt freed the lock
 
@@ -64,14 +66,14 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
         RunDir.create(tmp_path / "f", CONFIG)
 
 
-@pytest.mark.parametrize("enter", [RunDir.open, RunDir.read])
-def test_a_folder_that_is_no_run_is_refused(tmp_path, enter):
+@pytest.mark.parametrize("open_run", [RunDir.open, RunDir.read])
+def test_a_folder_without_a_run_is_refused(tmp_path, open_run):
     with pytest.raises(RunFolderError, match=r"is not a run folder; it has no config.toml"):
-        enter(tmp_path)
+        open_run(tmp_path)
     assert content(tmp_path) == set()
 
 
-def test_a_run_in_use_is_refused_for_writing_and_open_for_reading(tmp_path):
+def test_a_run_in_use_can_be_read_and_not_written(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.save_checkpoint(1, {"a": 1})
         with pytest.raises(RunFolderError, match="in use by another process"):
@@ -89,11 +91,11 @@ def test_a_reader_changes_nothing(tmp_path):
         reader.load_checkpoint()
         assert [line["step"] for line in read_metrics(run.path / "metrics.jsonl")] == [2]
         for write in (lambda: reader.save_checkpoint(1, {}), lambda: reader.write_summary({}), lambda: reader.metrics):
-            with pytest.raises(RunFolderError, match="opened to read only"):
+            with pytest.raises(RunFolderError, match="opened read only"):
                 write()
 
 
-def test_resuming_cuts_the_metrics_back_to_the_checkpoint(tmp_path):
+def test_resuming_truncates_the_metrics_to_the_checkpoint(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.metrics.append(1, {})
         run.save_checkpoint(1, {"update": 1})
@@ -106,7 +108,7 @@ def test_resuming_cuts_the_metrics_back_to_the_checkpoint(tmp_path):
     assert read_metrics(tmp_path / "r" / "metrics.jsonl") == [{"step": 1}, {"step": 2, "again": 1}]
 
 
-def test_before_the_first_checkpoint_a_resumed_run_starts_over(tmp_path):
+def test_a_run_resumed_before_its_first_checkpoint_restarts(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.metrics.append(1, {})
     with RunDir.open(tmp_path / "r") as run:
@@ -114,7 +116,7 @@ def test_before_the_first_checkpoint_a_resumed_run_starts_over(tmp_path):
         assert run.metrics.offset == 0
 
 
-def test_opening_removes_what_a_killed_writer_left(tmp_path):
+def test_opening_a_run_removes_leftovers_of_a_killed_writer(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.save_checkpoint(1, {})
     (tmp_path / "r" / ".tmp-summary.json").write_text("{")
@@ -124,30 +126,32 @@ def test_opening_removes_what_a_killed_writer_left(tmp_path):
         assert content(tmp_path / "r" / "checkpoints") == {"step-1"}
 
 
-def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+def test_a_checkpoint_that_was_not_saved_by_a_run_is_refused(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run_dir.checkpoint.save_checkpoint(run.checkpoints, 1, [1, 2])
         with pytest.raises(CheckpointError, match="not saved by a training run"):
             run.load_checkpoint()
 
 
-def test_summary_and_final_policy_come_back(tmp_path):
+def test_summary_and_final_policy_are_read_as_written(tmp_path):
     shared = torch.ones(2)
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         assert run.read_summary() is None
-        with pytest.raises(RunFolderError, match=r"has no final policy; the run has not ended: optimist resume"):
+        with pytest.raises(
+            RunFolderError, match=r"has no final policy: the run is not finished; finish it with `optimist resume"
+        ):
             run.read_final()
         run.write_summary({"solved": True, "τ": 0.5, "interval": (math.nan, math.inf)})
         run.write_final({"w": shared, "tied": shared, "t": torch.ones(2, 3).T}, {"step": "7"})
     run = RunDir.read(tmp_path / "r")
-    state, words = run.read_final()
+    state, metadata = run.read_final()
     assert run.read_summary() == {"solved": True, "τ": 0.5, "interval": [None, None]}  # JSON has no NaN
     assert state["tied"].tolist() == [1, 1]
     assert state["t"].shape == (3, 2)
-    assert words == {"step": "7"}
+    assert metadata == {"step": "7"}
 
 
-def test_the_same_final_policy_is_the_same_file(tmp_path):
+def test_equal_final_policies_are_equal_files(tmp_path):
     files = []
     for name in ("a", "b", "c"):
         with RunDir.create(tmp_path / name, CONFIG) as run:
@@ -156,20 +160,20 @@ def test_the_same_final_policy_is_the_same_file(tmp_path):
     assert files[0] == files[1] == files[2]
 
 
-def refused(run, lines):
+def fail_after(run, lines):
     with run:
         for step in range(lines):
             run.metrics.append(step, {})
         raise UnknownName("no environment")
 
 
-def test_a_run_refused_before_its_first_line_leaves_nothing_in_the_way(tmp_path):
-    (tmp_path / "there").mkdir()
-    for name in ("new", "there"):
+def test_a_run_refused_before_its_first_line_leaves_no_files(tmp_path):
+    (tmp_path / "existing").mkdir()
+    for name in ("new", "existing"):
         with pytest.raises(UnknownName):
-            refused(RunDir.create(tmp_path / name, CONFIG), lines=0)
-    assert content(tmp_path) == {"there"}
-    assert content(tmp_path / "there") == set()
+            fail_after(RunDir.create(tmp_path / name, CONFIG), lines=0)
+    assert content(tmp_path) == {"existing"}
+    assert content(tmp_path / "existing") == set()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -179,16 +183,16 @@ def test_a_run_stopped_before_its_first_line_can_be_resumed(tmp_path, error):
     assert RunDir.read(tmp_path / "r").config == CONFIG
 
 
-def test_a_run_that_fails_after_its_first_line_keeps_everything(tmp_path):
+def test_a_run_that_fails_after_its_first_line_keeps_its_files(tmp_path):
     with pytest.raises(UnknownName):
-        refused(RunDir.create(tmp_path / "r", CONFIG), lines=1)
+        fail_after(RunDir.create(tmp_path / "r", CONFIG), lines=1)
     assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl"}
     with pytest.raises(UnknownName), RunDir.open(tmp_path / "r"):
-        raise UnknownName("nor here")
+        raise UnknownName("no environment")
     assert content(tmp_path / "r") == {".lock", "config.toml", "metrics.jsonl"}
 
 
-def test_all_files_of_a_run_are_as_readable_as_each_other(tmp_path):
+def test_all_files_of_a_run_have_the_same_permissions(tmp_path):
     with RunDir.create(tmp_path / "r", CONFIG) as run:
         run.save_checkpoint(1, {"w": torch.ones(2)})
         run.write_final({"w": torch.ones(2)})
@@ -218,14 +222,14 @@ from pathlib import Path
 from optimist.tracking.run_dir import RunDir
 from optimist.config import RunConfig
 run = RunDir.create(Path(sys.argv[1]), RunConfig())
-if os.fork() == 0:  # as an environment worker is
-    print(os.getpid(), flush=True)  # by the worker: it has let go of the lock then
+if os.fork() == 0:  # like an environment worker
+    print(os.getpid(), flush=True)  # by the worker, after it released the lock
 time.sleep(60)
 os._exit(0)
 """
 
 
-def test_a_killed_trainer_frees_the_folder_though_its_worker_lives_on(tmp_path):
+def test_a_killed_trainer_releases_the_folder_while_its_worker_is_alive(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "r"], stdout=subprocess.PIPE, text=True)
     worker = int(holder.stdout.readline())
     try:
@@ -233,7 +237,7 @@ def test_a_killed_trainer_frees_the_folder_though_its_worker_lives_on(tmp_path):
             RunDir.open(tmp_path / "r")
         holder.kill()
         holder.wait()
-        os.kill(worker, 0)  # still there
+        os.kill(worker, 0)  # still alive
         RunDir.open(tmp_path / "r").close()
     finally:
         holder.kill()
@@ -258,7 +262,7 @@ for step in itertools.count(1 if state is None else state["step"] + 1):
 """
 
 
-def test_a_run_killed_at_any_moment_has_a_whole_checkpoint_and_fitting_metrics(tmp_path):
+def test_a_run_killed_at_any_time_has_a_complete_checkpoint_and_its_metrics(tmp_path):
     path = tmp_path / "r"
     reached = 0
     for round_number in range(4):

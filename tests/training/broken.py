@@ -1,4 +1,4 @@
-"""Environments that break: a reward or an observation that is not a number, after some steps."""
+"""An environment that gives a nan after some steps, as reward or observation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Broken(gymnasium.Env):
-    """Counts; from step `after` on its reward or its observation is nan."""
+    """Counts its steps; from step `after` on, the reward or the observation (`what`) is nan."""
 
     def __init__(self, what: str, after: int = 19) -> None:
         self.what, self.after, self.steps = what, after, 0

@@ -1,3 +1,5 @@
+"""A config becomes policy, anchor, learner and torch settings."""
+
 import dataclasses
 from types import SimpleNamespace
 
@@ -8,14 +10,15 @@ import torch
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.ppo import PPO
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.config import A2CConfig, EnvConfig, PPOConfig, RunConfig
+from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.core.anchor import NoAnchor
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError
-from optimist.training.build import make_algorithm, make_anchor, make_policy, opr_bytes, prepare_torch, uses_graphs
+from optimist.training.build import make_algorithm, make_anchor, make_policy, prepare_torch, uses_graphs
+from optimist.training.describe import opr_bytes
 
 CONFIG = RunConfig(env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
 
@@ -25,7 +28,7 @@ def envs():
     return make_envs(CONFIG.env, seed=0)
 
 
-def test_the_network_is_the_seeds_and_leaves_the_global_generator_alone(envs):
+def test_the_network_depends_on_the_seed_and_the_global_generator_is_unchanged(envs):
     state = torch.get_rng_state()
     one, same = make_policy(CONFIG, envs), make_policy(CONFIG, envs)
     other = make_policy(dataclasses.replace(CONFIG, seed=1), envs)
@@ -57,14 +60,14 @@ def test_stacked_frames_are_stored_once_and_counted_once():
     assert opr_bytes(stacked, envs) < 0.3 * opr_bytes(plain, envs)
 
 
-def test_every_random_part_has_a_seed_of_its_own(envs):
+def test_learner_and_anchor_have_different_seeds(envs):
     config = dataclasses.replace(CONFIG, opr=OPRConfig())
     anchor = make_anchor(config)
     learner = make_algorithm(config, make_policy(config, envs), anchor)
     assert learner.generator.initial_seed() != anchor.generator.initial_seed()
 
 
-def test_a_device_that_is_not_there_is_named():
+def test_an_unavailable_device_is_named_in_the_error():
     for name in ("gpu", "meta", "mps"):
         with pytest.raises(ConfigError, match=f"device must be cpu, cuda or cuda:N, got '{name}'"):
             prepare_torch(RunConfig(device=name))
@@ -73,8 +76,8 @@ def test_a_device_that_is_not_there_is_named():
             prepare_torch(RunConfig(device="cuda"))
 
 
-def test_of_several_devices_the_one_asked_for_becomes_the_current_one(monkeypatch):
-    """Streams, events and graphs are the current device's: those of a run on another one would not see its work."""
+def test_the_configured_gpu_becomes_the_current_device(monkeypatch):
+    """Streams, events and captured graphs use the current device."""
     current = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -84,11 +87,11 @@ def test_of_several_devices_the_one_asked_for_becomes_the_current_one(monkeypatc
     prepare_torch(RunConfig(device="cuda"))
     prepare_torch(RunConfig(device="cpu"))
     assert len(current) == 1
-    with pytest.raises(ConfigError, match="'cuda:2' was asked for, but torch sees cuda:0 to cuda:1"):
+    with pytest.raises(ConfigError, match="'cuda:2' is not available: torch sees cuda:0 to cuda:1"):
         prepare_torch(RunConfig(device="cuda:2"))
 
 
-def test_determinism_is_the_configs_whatever_it_was_before():
+def test_determinism_follows_the_config():
     try:
         for wanted in (True, True, False, False, True):
             prepare_torch(RunConfig(deterministic=wanted))
@@ -97,7 +100,7 @@ def test_determinism_is_the_configs_whatever_it_was_before():
         prepare_torch(RunConfig(deterministic=False))
 
 
-def test_threads_are_the_configs():
+def test_the_number_of_threads_follows_the_config():
     before = torch.get_num_threads()
     try:
         prepare_torch(RunConfig(threads=2, algorithm=PPOConfig()))
@@ -106,12 +109,12 @@ def test_threads_are_the_configs():
         torch.set_num_threads(before)
 
 
-def test_who_acts_and_learns_by_graphs():
-    def asks(algorithm, **changes):
+def test_graphs_are_used_on_a_gpu_by_learners_that_need_no_value_on_the_host():
+    def captured(algorithm, **changes):
         return uses_graphs(RunConfig(algorithm=algorithm, **({"device": "cuda"} | changes)), NoAnchor())
 
-    assert all(asks(algorithm) for algorithm in (PPOConfig(), DQNConfig(), RainbowConfig()))
-    assert not any(asks(algorithm) for algorithm in (A2CConfig(), PPOConfig(target_kl=0.1)))
-    assert not asks(DQNConfig(replay_device="cpu"))
-    assert not asks(DQNConfig(), graphs="off")
-    assert not asks(DQNConfig(), device="cpu")
+    assert all(captured(algorithm) for algorithm in (PPOConfig(), DQNConfig(), RainbowConfig()))
+    assert not any(captured(algorithm) for algorithm in (A2CConfig(), PPOConfig(target_kl=0.1)))
+    assert not captured(DQNConfig(replay_device="cpu"))
+    assert not captured(DQNConfig(), graphs="off")
+    assert not captured(DQNConfig(), device="cpu")

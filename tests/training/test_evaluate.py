@@ -1,3 +1,5 @@
+"""Evaluation of a policy: episodes, their summary, and limits."""
+
 import dataclasses
 import math
 
@@ -8,16 +10,16 @@ import torch
 
 from optimist.config import EnvConfig, NetworkConfig
 from optimist.envs.make import make_envs
-from optimist.envs.scripted import scripted_success
+from optimist.envs.tabular.grid import scripted_success
 from optimist.errors import OptimistError
 from optimist.networks.actor_critic import make_actor_critic
-from optimist.training.evaluate import FEWEST_EPISODES, play, summarize, summarize_policy
+from optimist.training.evaluate import MIN_EPISODES, play, summarize, summarize_policy
 
 DEEPSEA = EnvConfig(id="optimist/DeepSea-v0", num_envs=8, kwargs={"size": 5})
 
 
 class Script(torch.nn.Module):
-    """Plays the solution of DeepSea, read off its map; one more with the other action when sampled."""
+    """The solution of DeepSea, read from its map; sampled actions are the opposite of it."""
 
     def __init__(self, task_seed):
         super().__init__()
@@ -33,7 +35,7 @@ class Script(torch.nn.Module):
         return 1 - self.right[obs]
 
 
-def test_the_best_policy_reaches_the_goal_every_time_and_its_opposite_never():
+def test_the_solution_always_reaches_the_goal_and_its_opposite_never():
     policy = Script(task_seed=3)
     best = play(policy, DEEPSEA, 23, greedy=True, seed=0, task_seed=3)
     assert len(best) == 23
@@ -42,7 +44,7 @@ def test_the_best_policy_reaches_the_goal_every_time_and_its_opposite_never():
     assert {(e["return"], e["length"], e["goal"]) for e in worst} == {(0.0, 5, False)}
 
 
-def test_another_map_is_another_task():
+def test_the_solution_of_one_map_fails_on_another():
     found = play(Script(task_seed=3), DEEPSEA, 5, greedy=True, seed=0, task_seed=4)
     assert not any(e["goal"] for e in found)
 
@@ -54,7 +56,7 @@ def cartpole_policy():
 
 
 def test_short_episodes_are_not_counted_more_often_than_long_ones():
-    # each of 16 environments plays its 2 or 3 episodes to the end, however long the others take
+    # each of 16 environments plays its 2 or 3 episodes to the end
     found = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=1, task_seed=0)
     again = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=1, task_seed=0)
     other = play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 40, greedy=False, seed=2, task_seed=0)
@@ -70,11 +72,11 @@ def test_short_episodes_are_not_counted_more_often_than_long_ones():
         task_seed=0,
         tick=lambda: ticks.append(1),
     )
-    assert len(ticks) == 40  # what an environment plays beyond its share is not counted
-    assert all(e["return"] == e["length"] >= 5 and e["goal"] is None for e in found)  # no dead step is counted
+    assert len(ticks) == 40  # episodes beyond an environment's share are not counted
+    assert all(e["return"] == e["length"] >= 5 and e["goal"] is None for e in found)  # reset steps are not counted
 
 
-def test_fewer_episodes_than_environments_are_exactly_that_many():
+def test_exactly_as_many_episodes_are_played_as_asked_for():
     assert len(play(cartpole_policy(), EnvConfig(id="CartPole-v1"), 3, greedy=True, seed=1, task_seed=0)) == 3
 
 
@@ -100,16 +102,16 @@ def test_the_summary_by_hand():
     assert summary["goal_rate"] == pytest.approx(1 / 5)
 
 
-def test_a_handful_of_episodes_has_no_interval_and_a_task_without_goal_no_rate():
-    for few in range(1, FEWEST_EPISODES):
+def test_too_few_episodes_have_no_interval_and_a_task_without_goal_has_no_goal_rate():
+    for few in range(1, MIN_EPISODES):
         summary = summarize(played([-18.0, -20.0, -19.0, -20.0][:few]))
         assert summary["interval_95"] is None
         assert math.isnan(summary["standard_error"]) == (few == 1)
         assert "goal_rate" not in summary
-    assert all(math.isfinite(bound) for bound in summarize(played([1.0] * FEWEST_EPISODES))["interval_95"])
+    assert all(math.isfinite(bound) for bound in summarize(played([1.0] * MIN_EPISODES))["interval_95"])
 
 
-def test_a_return_that_is_a_mean_over_horizons_is_called_so():
+def test_the_statistic_names_the_horizons_it_is_averaged_over():
     played = [{"return": -4.0, "length": 100, "goal": None}]
     found = summarize_policy(played, EnvConfig(kwargs={"scored_at": [30, 100]}), greedy=True)["statistic"]
     assert found == (
@@ -119,7 +121,7 @@ def test_a_return_that_is_a_mean_over_horizons_is_called_so():
 
 
 class Endless(gymnasium.Env):
-    """One state, for ever."""
+    """One state; an episode never ends."""
 
     observation_space = gymnasium.spaces.Discrete(1)
     action_space = gymnasium.spaces.Discrete(2)
@@ -132,8 +134,8 @@ class Endless(gymnasium.Env):
         return 0, 1.0, False, False, {}
 
 
-def test_an_episode_without_an_end_is_an_error_and_with_a_limit_it_is_played(monkeypatch):
-    monkeypatch.setattr("optimist.training.evaluate.MOST_STEPS", 500)
+def test_an_endless_episode_is_an_error_and_a_step_limit_ends_it(monkeypatch):
+    monkeypatch.setattr("optimist.training.evaluate.MAX_STEPS", 500)
     monkeypatch.setitem(gymnasium.registry, "Endless-v0", gymnasium.envs.registration.EnvSpec("Endless-v0", Endless))
     endless = EnvConfig(id="Endless-v0")
     policy = make_actor_critic(Endless.observation_space, Endless.action_space, NetworkConfig())

@@ -1,4 +1,4 @@
-"""Evaluations beside the training: the same numbers at the same place, however fast they come."""
+"""Evaluations during training: those of a background process are the same, and logged at fixed steps."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import pytest
 from optimist.config import EnvConfig, PPOConfig, RunConfig
 from optimist.envs.make import make_envs
 from optimist.errors import OptimistError
-from optimist.tracking.metrics import without_time
-from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
+from optimist.tracking.writers import read_metrics
 from optimist.training.build import make_policy
-from optimist.training.evaluations import BackgroundPlayer
-from optimist.training.loop import Trainer, resume, train
+from optimist.training.evaluations import EvaluationWorker
+from optimist.training.resume import resume
+from optimist.training.trainer import Trainer, train
+from tests.metrics import without_time
 
 RUN = RunConfig(
     total_steps=640,
@@ -28,7 +29,7 @@ RUN = RunConfig(
     checkpoint_every=192,
     tensorboard=False,
 )
-BESIDE = replace(RUN, evaluate_in="background")
+BACKGROUND = replace(RUN, evaluate_in="background")
 
 
 def lines(path):
@@ -36,7 +37,7 @@ def lines(path):
 
 
 def evaluations(path):
-    """Step an evaluation is of → its mean return."""
+    """Step of the evaluated policy → its mean return."""
     return {
         int(line["evaluation/step"]): line["evaluation/mean_return"]
         for line in lines(path)
@@ -48,44 +49,44 @@ def evaluations(path):
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("evaluations")
     summaries = {"turn": train(RUN, folder / "turn", progress=False)}
-    summaries["background"] = train(BESIDE, folder / "background", progress=False)
+    summaries["background"] = train(BACKGROUND, folder / "background", progress=False)
     return folder, summaries
 
 
-def test_beside_the_training_they_are_the_same_evaluations(runs):
+def test_a_background_process_gives_the_same_evaluations(runs):
     folder, summaries = runs
-    in_turn, beside = evaluations(folder / "turn"), evaluations(folder / "background")
+    in_turn, background = evaluations(folder / "turn"), evaluations(folder / "background")
     assert list(in_turn) == [128, 256, 384, 512, 640]
-    assert beside == in_turn
+    assert background == in_turn
     assert summaries["turn"]["best_evaluation"] == summaries["background"]["best_evaluation"]
     assert summaries["turn"]["last_100_return"] == summaries["background"]["last_100_return"]
 
 
-def test_a_result_is_logged_when_the_next_begins_and_the_last_at_the_end(runs):
-    told = {
+def test_a_background_result_is_logged_when_the_next_evaluation_starts_or_at_the_end(runs):
+    logged = {
         line["step"]: line["evaluation/step"] for line in lines(runs[0] / "background") if "evaluation/step" in line
     }
-    assert told == {256: 128, 384: 256, 512: 384, 576: 512, 640: 640}
+    assert logged == {256: 128, 384: 256, 512: 384, 576: 512, 640: 640}
 
 
-def test_one_due_just_before_the_end_does_not_displace_the_one_before_it(tmp_path):
-    # 10 updates of 64 steps: due at 192, 384 and, with one update left, at 576, when that of 384 has to be told too.
-    summary = train(replace(BESIDE, evaluate_every=192, checkpoint_every=640), tmp_path / "run", progress=False)
-    told = [(line["step"], line["evaluation/step"]) for line in lines(tmp_path / "run") if "evaluation/step" in line]
-    assert told == [(384, 192), (576, 384), (576, 576)]
+def test_an_evaluation_before_the_last_update_does_not_drop_the_previous_result(tmp_path):
+    # 10 updates of 64 steps: due at 192, 384 and 576. One update is left then, so the result of 384 is logged too.
+    summary = train(replace(BACKGROUND, evaluate_every=192, checkpoint_every=640), tmp_path / "run", progress=False)
+    logged = [(line["step"], line["evaluation/step"]) for line in lines(tmp_path / "run") if "evaluation/step" in line]
+    assert logged == [(384, 192), (576, 384), (576, 576)]
     assert summary["best_evaluation"]["mean_return"] == max(evaluations(tmp_path / "run").values())
 
 
-@pytest.mark.parametrize("config", [RUN, BESIDE], ids=["turn", "background"])
+@pytest.mark.parametrize("config", [RUN, BACKGROUND], ids=["turn", "background"])
 def test_sparse_lines_hold_every_evaluation(config, tmp_path):
     train(replace(config, log_every=7, checkpoint_every=640), tmp_path / "run", progress=False)
     assert list(evaluations(tmp_path / "run")) == [128, 256, 384, 512, 640]
 
 
 def test_a_checkpoint_does_not_wait_for_an_evaluation(tmp_path, monkeypatch):
-    monkeypatch.setattr(BackgroundPlayer, "result", lambda self: pytest.fail("waited"))
-    with RunDir.create(tmp_path / "run", BESIDE) as run:
-        trainer = Trainer(BESIDE, run)
+    monkeypatch.setattr(EvaluationWorker, "result", lambda self: pytest.fail("waited"))
+    with RunDir.create(tmp_path / "run", BACKGROUND) as run:
+        trainer = Trainer(BACKGROUND, run)
         for _ in range(3):
             trainer.one_update()
         trainer._save()
@@ -95,21 +96,21 @@ def test_a_checkpoint_does_not_wait_for_an_evaluation(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="a process of this system cannot be nice")
-def test_the_process_beside_the_training_steps_back_behind_it(tmp_path):
-    with RunDir.create(tmp_path / "run", BESIDE) as run:
-        trainer = Trainer(BESIDE, run)
+def test_the_background_process_has_a_lower_priority(tmp_path):
+    with RunDir.create(tmp_path / "run", BACKGROUND) as run:
+        trainer = Trainer(BACKGROUND, run)
         for _ in range(4):
-            trainer.one_update()  # the first result is there
-        beside = os.getpriority(os.PRIO_PROCESS, trainer.evaluations.player.process.pid)
-        assert beside > os.getpriority(os.PRIO_PROCESS, 0)
+            trainer.one_update()  # the first result has arrived
+        niceness = os.getpriority(os.PRIO_PROCESS, trainer.evaluations.worker.process.pid)
+        assert niceness > os.getpriority(os.PRIO_PROCESS, 0)
         trainer.evaluations.close()
         trainer.envs.close()
 
 
-def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
-    with RunDir.create(tmp_path / "cut", BESIDE) as run:
-        trainer = Trainer(BESIDE, run)
-        for _ in range(3):  # to step 192: the evaluation of step 128 is under way and goes into the checkpoint
+def test_a_resumed_run_repeats_the_pending_evaluation(runs, tmp_path):
+    with RunDir.create(tmp_path / "cut", BACKGROUND) as run:
+        trainer = Trainer(BACKGROUND, run)
+        for _ in range(3):  # to step 192: the evaluation of step 128 is in progress and part of the checkpoint
             trainer.one_update()
         assert trainer.evaluations.pending == 128
         trainer._save()
@@ -122,37 +123,37 @@ def test_a_cut_off_run_goes_on_with_the_pending_result(runs, tmp_path):
     ]
 
 
-def test_environments_in_processes_of_their_own_can_be_evaluated_beside_the_training(tmp_path):
+def test_async_environments_can_be_evaluated_in_the_background(tmp_path):
     config = replace(RUN, total_steps=192, evaluate_every=64, env=replace(RUN.env, vectorization="async"))
-    for name, where in (("turn", "turn"), ("beside", "background")):
-        train(replace(config, evaluate_in=where), tmp_path / name, progress=False)
-    assert evaluations(tmp_path / "beside") == evaluations(tmp_path / "turn")
+    for where in ("turn", "background"):
+        train(replace(config, evaluate_in=where), tmp_path / where, progress=False)
+    assert evaluations(tmp_path / "background") == evaluations(tmp_path / "turn")
     assert list(evaluations(tmp_path / "turn")) == [64, 128, 192]
 
 
-def test_a_player_that_died_is_told_in_one_line():
-    player = BackgroundPlayer(BESIDE)
-    player.process.kill()
-    player.process.join()
+def test_an_evaluation_process_that_died_is_reported_with_its_exit_code():
+    worker = EvaluationWorker(BACKGROUND)
+    worker.process.kill()
+    worker.process.join()
     with pytest.raises(OptimistError, match=r"exit code -9.*evaluate_in = 'turn'"):
-        player.result()
-    player.close()
+        worker.result()
+    worker.close()
 
 
-def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tmp_path, monkeypatch):
-    config = replace(BESIDE, env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
+def test_a_run_resumes_exactly_after_a_signal_that_also_killed_the_evaluation_process(tmp_path, monkeypatch):
+    config = replace(BACKGROUND, env=EnvConfig(id="optimist/DeepSea-v0", num_envs=2, kwargs={"size": 4}))
     train(config, tmp_path / "whole", progress=False)
     update = Trainer.one_update
 
     def signalled(self):
         metrics = update(self)
-        if self.step == 320:  # an evaluation is being played, and the last checkpoint is behind
-            player = self.evaluations.player
-            player.process.kill()
-            player.process.join()
-            with suppress(EOFError, ConnectionError):  # a result that was already on its way is lost too
+        if self.step == 320:  # an evaluation is in progress, and the last checkpoint is older
+            worker = self.evaluations.worker
+            worker.process.kill()
+            worker.process.join()
+            with suppress(EOFError, ConnectionError):  # a result that was already sent is lost too
                 while True:
-                    player.ours.recv()
+                    worker.connection.recv()
             os.kill(os.getpid(), signal.SIGTERM)
         return metrics
 
@@ -167,53 +168,53 @@ def test_a_signal_that_also_ends_the_player_leaves_a_run_that_goes_on_exactly(tm
 
 
 @pytest.mark.parametrize("read", [True, False])
-def test_the_player_ends_quietly_when_the_training_is_gone(read):
-    """As a killed training leaves it: the connection is closed, and reset where a result lay unread."""
-    player, policy = BackgroundPlayer(BESIDE), make_policy(BESIDE, make_envs(BESIDE.env))
-    player.begin({name: tensor.numpy() for name, tensor in policy.state_dict().items()}, 0)
-    assert player.ours.poll(60)
+def test_the_evaluation_process_exits_when_the_trainer_is_gone(read):
+    """A killed trainer leaves a closed connection, or one that is reset because a result was not read."""
+    worker, policy = EvaluationWorker(BACKGROUND), make_policy(BACKGROUND, make_envs(BACKGROUND.env))
+    worker.send({name: tensor.numpy() for name, tensor in policy.state_dict().items()}, 0)
+    assert worker.connection.poll(60)
     if read:
-        player.result()
-    player.ours.close()
-    player.process.join(60)
-    assert player.process.exitcode == 0
+        worker.result()
+    worker.connection.close()
+    worker.process.join(60)
+    assert worker.process.exitcode == 0
 
 
-def test_signals_that_reach_the_whole_group_are_for_the_training():
-    player, policy = BackgroundPlayer(BESIDE), make_policy(BESIDE, make_envs(BESIDE.env))
+def test_the_evaluation_process_ignores_sigint_and_sigterm():
+    worker, policy = EvaluationWorker(BACKGROUND), make_policy(BACKGROUND, make_envs(BACKGROUND.env))
     weights = {name: tensor.numpy() for name, tensor in policy.state_dict().items()}
-    player.begin(weights, 0)
-    first = player.result()  # it has started
-    player.begin(weights, 0)
+    worker.send(weights, 0)
+    first = worker.result()  # it has started
+    worker.send(weights, 0)
     for number in (signal.SIGINT, signal.SIGTERM):
-        os.kill(player.process.pid, number)
-    assert player.result() == first
-    player.close()
-    assert not player.process.is_alive()
+        os.kill(worker.process.pid, number)
+    assert worker.result() == first
+    worker.close()
+    assert not worker.process.is_alive()
 
 
-def test_the_player_starts_with_the_run_if_it_will_be_needed(tmp_path):
-    for config, needed in ((BESIDE, True), (RUN, False), (replace(BESIDE, evaluate_every=10_000), False)):
+def test_the_evaluation_process_starts_with_the_run_only_if_it_is_needed(tmp_path):
+    for config, needed in ((BACKGROUND, True), (RUN, False), (replace(BACKGROUND, evaluate_every=10_000), False)):
         with (
             RunDir.create(tmp_path / str(config.evaluate_every + needed), config) as run,
-            closing(Trainer(config, run)) as t,
+            closing(Trainer(config, run)) as trainer,
         ):
-            t.evaluations.prepare()
-            assert (t.evaluations.player is not None) == needed
+            trainer.evaluations.start()
+            assert (trainer.evaluations.worker is not None) == needed
 
 
-def test_a_player_that_fails_says_why():
-    player = BackgroundPlayer(BESIDE)
-    player.begin({}, 0)
-    with pytest.raises(OptimistError, match="beside the training failed: RuntimeError"):
-        player.result()
-    player.close()
+def test_the_error_of_a_failed_background_evaluation_is_reported():
+    worker = EvaluationWorker(BACKGROUND)
+    worker.send({}, 0)
+    with pytest.raises(OptimistError, match="background evaluation failed: RuntimeError"):
+        worker.result()
+    worker.close()
 
 
-def test_a_player_that_cannot_start_says_why():
-    """For example on a GPU that has no memory left for it; here, on one that does not exist."""
-    player = BackgroundPlayer(replace(BESIDE, device="cuda:99"))
-    player.begin({}, 0)
-    with pytest.raises(OptimistError, match=r"beside the training failed: ConfigError: device 'cuda:99'"):
-        player.result()
-    player.close()
+def test_an_evaluation_process_that_cannot_start_is_reported_with_its_error():
+    """Here its GPU does not exist; in practice it may be out of memory."""
+    worker = EvaluationWorker(replace(BACKGROUND, device="cuda:99"))
+    worker.send({}, 0)
+    with pytest.raises(OptimistError, match=r"background evaluation failed: ConfigError: device 'cuda:99'"):
+        worker.result()
+    worker.close()

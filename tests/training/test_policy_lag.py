@@ -1,4 +1,4 @@
-"""Runs with `policy_lag`: the same numbers whatever the speed, exact resume, and no lag where nothing changes."""
+"""Runs with `policy_lag`: results do not depend on timing, runs resume exactly, and constant weights show no lag."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from dataclasses import replace
 import pytest
 
 from optimist.algorithms.ppo import PPO
-from optimist.algorithms.value_based_config import DQNConfig
 from optimist.config import A2CConfig, EnvConfig
+from optimist.config.toml import to_dict
+from optimist.config.value_based import DQNConfig
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError
 from optimist.presets import get_preset
 from optimist.report.identify import identify
 from optimist.rollout.collector import Collector
-from optimist.rollout.lagged import LaggedCollector
-from optimist.tracking.config_io import to_dict
-from optimist.training.loop import Trainer, resume, train
+from optimist.rollout.lag import LaggedCollector
+from optimist.training.resume import resume
+from optimist.training.trainer import Trainer, train
 from tests.envs.atari.test_training import ATARI
-from tests.training.test_loop import DEEPSEA, lines, weights
+from tests.training.test_trainer import DEEPSEA, lines, weights
 
 LAGGED = replace(DEEPSEA, policy_lag=1, checkpoint_every=768)  # every third of the eight updates
 VALUES = replace(LAGGED, algorithm=DQNConfig(rollout_steps=16, learning_starts=200, epsilon_steps=1_000))
@@ -35,12 +36,12 @@ def run(tmp_path_factory):
     return path
 
 
-def test_a_lagged_run_is_another_run_and_always_the_same(run, tmp_path, monkeypatch):
-    train(replace(LAGGED, policy_lag=0), tmp_path / "in turn", progress=False)
-    assert lines(tmp_path / "in turn")[0] == lines(run)[0]  # the first rollout is followed by no older one
-    assert lines(tmp_path / "in turn")[1:] != lines(run)[1:]
+def test_a_lagged_run_differs_from_one_without_lag_and_does_not_depend_on_timing(run, tmp_path, monkeypatch):
+    train(replace(LAGGED, policy_lag=0), tmp_path / "no lag", progress=False)
+    assert lines(tmp_path / "no lag")[0] == lines(run)[0]  # no policy is older than the first
+    assert lines(tmp_path / "no lag")[1:] != lines(run)[1:]
     update, collect = PPO.update, Collector.collect
-    # Now one is slower, now the other.
+    # First the update is slower, later the collector.
     monkeypatch.setattr(PPO, "update", lambda self, r: (time.sleep(0.05 * (r.progress < 0.5)), update(self, r))[1])
     monkeypatch.setattr(Collector, "collect", lambda self, *a: (time.sleep(0.02), collect(self, *a))[1])
     train(LAGGED, tmp_path / "slow", progress=False)
@@ -48,60 +49,60 @@ def test_a_lagged_run_is_another_run_and_always_the_same(run, tmp_path, monkeypa
     assert all(value.equal(weights(run)[name]) for name, value in weights(tmp_path / "slow").items())
 
 
-def test_every_rollout_but_those_behind_a_pause_is_one_update_old(tmp_path, monkeypatch):
+def test_every_rollout_is_one_update_old_except_after_a_checkpoint(tmp_path, monkeypatch):
     ages, versions = [], []
     update, collect = PPO.update, Collector.collect
 
-    def noted(self, *arguments):
+    def record_version(self, *arguments):
         versions.append(self.policy.state_dict()["actor.0.weight"].clone())
         return collect(self, *arguments)
 
-    def compared(self, rollout):
+    def compare_version(self, rollout):
         now = self.policy.state_dict()["actor.0.weight"]
         ages.append(0 if now.equal(versions[len(ages)]) else 1)
         return update(self, rollout)
 
-    monkeypatch.setattr(Collector, "collect", noted)
-    monkeypatch.setattr(PPO, "update", compared)
+    monkeypatch.setattr(Collector, "collect", record_version)
+    monkeypatch.setattr(PPO, "update", compare_version)
     train(LAGGED, tmp_path / "run", progress=False)
     assert ages == [0, 1, 1, 0, 1, 1, 0, 1]
-    assert len(versions) == 8  # none is collected in vain
+    assert len(versions) == 8  # no rollout is discarded
 
 
-def test_where_nothing_is_learnt_the_lag_makes_no_difference(tmp_path):
+def test_the_lag_has_no_effect_if_the_weights_do_not_change(tmp_path):
     config = replace(LAGGED, algorithm=replace(LAGGED.algorithm, learning_rate=1e-30))
     train(config, tmp_path / "lagged", progress=False)
-    train(replace(config, policy_lag=0), tmp_path / "in turn", progress=False)
-    assert lines(tmp_path / "lagged") == lines(tmp_path / "in turn")
+    train(replace(config, policy_lag=0), tmp_path / "no lag", progress=False)
+    assert lines(tmp_path / "lagged") == lines(tmp_path / "no lag")
 
 
 @pytest.mark.parametrize(
     "config",
     [LAGGED, RESTARTING, replace(ATARI, policy_lag=1, total_steps=240, checkpoint_every=144, final_episodes=0), VALUES],
-    ids=["saves its state", "restarts", "lanes", "dqn"],
+    ids=["saved", "restarted", "atari", "dqn"],
 )
 def test_a_lagged_run_resumed_at_any_checkpoint_ends_as_if_never_stopped(config, tmp_path, monkeypatch):
     train(config, tmp_path / "whole", progress=False)
     update, calls = Trainer.one_update, []
 
-    def stop_now_and_then(self):
+    def stop_twice(self):
         calls.append(self.update)
         if len(calls) in (2, 7):
             raise KeyboardInterrupt
         return update(self)
 
-    monkeypatch.setattr(Trainer, "one_update", stop_now_and_then)
-    for go in (train, None, None):
+    monkeypatch.setattr(Trainer, "one_update", stop_twice)
+    for start in (train, None, None):
         try:
-            go(config, tmp_path / "cut", progress=False) if go else resume(tmp_path / "cut", progress=False)
+            start(config, tmp_path / "cut", progress=False) if start else resume(tmp_path / "cut", progress=False)
         except KeyboardInterrupt:
             continue
     assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
     assert (tmp_path / "cut/final.safetensors").read_bytes() == (tmp_path / "whole/final.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("stop_after", [2, 3])  # with a rollout under way, and just behind a checkpoint
-def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypatch, capsys, stop_after):
+@pytest.mark.parametrize("stop_after", [2, 3])  # with a rollout in progress, and just after a checkpoint
+def test_an_interrupted_lagged_run_resumes_exactly(run, tmp_path, monkeypatch, capsys, stop_after):
     update = Trainer.one_update
 
     def interrupted(self):
@@ -114,65 +115,60 @@ def test_an_interrupt_leaves_a_run_that_goes_on_exactly(run, tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         train(LAGGED, tmp_path / "run")
     saved = stop_after // 3 * 3 * LAGGED.batch_size
-    told = f"`optimist resume {tmp_path / 'run'}` goes on from step {saved:,}" if saved else "nothing is saved yet"
-    assert f"stopped at step {stop_after * LAGGED.batch_size:,}; {told}" in capsys.readouterr().err
+    hint = f"`optimist resume {tmp_path / 'run'}` continues at step {saved:,}" if saved else "nothing is saved yet"
+    assert f"stopped at step {stop_after * LAGGED.batch_size:,}; {hint}" in capsys.readouterr().err
     monkeypatch.setattr(Trainer, "one_update", update)
     resume(tmp_path / "run")
-    assert f"{'goes on' if saved else 'no checkpoint'}: from step {saved:,}" in capsys.readouterr().err
+    assert f"{'resumed' if saved else 'no checkpoint'}: from step {saved:,}" in capsys.readouterr().err
     assert lines(tmp_path / "run") == lines(run)
 
 
-def test_environments_are_closed_after_the_rollout_that_uses_them(tmp_path, monkeypatch):
+def test_environments_are_closed_after_the_rollout_in_progress(tmp_path, monkeypatch):
     collect, closed = Collector.collect, []
-    kind = type(make_envs(LAGGED.env, seed=0).unwrapped)
-    close = kind.close
+    env_class = type(make_envs(LAGGED.env, seed=0).unwrapped)
+    close = env_class.close
 
-    def slow(self, *arguments):
+    def collect_slowly(self, *arguments):
         time.sleep(0.1)
         found = collect(self, *arguments)
         assert not closed
         return found
 
     def fail(self, rollout):
-        raise ArithmeticError("nothing learnt")
+        raise ArithmeticError("the update failed")
 
-    monkeypatch.setattr(Collector, "collect", slow)
+    monkeypatch.setattr(Collector, "collect", collect_slowly)
     monkeypatch.setattr(PPO, "update", fail)
-    monkeypatch.setattr(kind, "close", lambda self, **kwargs: (closed.append(True), close(self, **kwargs))[1])
-    with pytest.raises(ArithmeticError, match="nothing learnt"):
+    monkeypatch.setattr(env_class, "close", lambda self, **kwargs: (closed.append(True), close(self, **kwargs))[1])
+    with pytest.raises(ArithmeticError, match="the update failed"):
         train(LAGGED, tmp_path / "run", progress=False)
     assert closed
 
 
-def test_the_acting_copy_of_a_q_network_explores_as_much_as_the_one_that_learns(tmp_path, monkeypatch):
-    begin, shares = LaggedCollector.begin, []
+def test_the_acting_copy_of_a_q_network_has_the_epsilon_of_the_learner(tmp_path, monkeypatch):
+    on_update_start, epsilons = LaggedCollector.on_update_start, []
 
-    def noted(self):
-        begin(self)
-        shares.append((self.acting.epsilon, self.policy.epsilon))
+    def record_epsilon(self):
+        on_update_start(self)
+        epsilons.append((self.acting.epsilon, self.policy.epsilon))
 
-    monkeypatch.setattr(LaggedCollector, "begin", noted)
+    monkeypatch.setattr(LaggedCollector, "on_update_start", record_epsilon)
     train(VALUES, tmp_path / "run", progress=False)
-    assert all(acting == learning for acting, learning in shares)
-    assert shares[0][0] == 1.0
-    assert shares[-1][0] < 0.5
+    assert all(acting == learning for acting, learning in epsilons)
+    assert epsilons[0][0] == 1.0
+    assert epsilons[-1][0] < 0.5
 
 
-def test_a_report_keeps_lagged_runs_and_other_backends_apart():
+def test_report_separates_lagged_runs_and_ignores_performance_keywords():
     config = get_preset("atari/ppo")(game="Pong")
-    found = {
-        identify(to_dict(changed)).method
-        for changed in (
-            config,
-            replace(config, policy_lag=1),
-            replace(config, env=replace(config.env, kwargs=config.env.kwargs | {"backend": "envpool"})),
-        )
-    }
-    assert found == {"PPO", "PPO · policy_lag=1", "PPO · backend=envpool"}
+    other = to_dict(config)
+    other["env"]["kwargs"] |= {"num_workers": 3, "lanes": 2}
+    found = {identify(run).method for run in (to_dict(config), to_dict(replace(config, policy_lag=1)), other)}
+    assert found == {"PPO", "PPO · policy_lag=1"}
 
 
-def test_a_lag_is_of_one_update_and_for_learners_that_can_take_it():
+def test_a_lag_above_one_update_or_for_another_learner_is_refused():
     with pytest.raises(ConfigError, match="policy_lag must be 0 or 1, got 2"):
         replace(DEEPSEA, policy_lag=2)
-    with pytest.raises(ConfigError, match="policy_lag must be 0 for a2c"):
+    with pytest.raises(ConfigError, match="policy_lag=1 supports ppo, dqn and rainbow; got a2c"):
         replace(DEEPSEA, policy_lag=1, algorithm=A2CConfig())

@@ -1,3 +1,5 @@
+"""Scores of a run: means over the last 100 episodes, goals, and the best evaluation."""
+
 import json
 
 import pytest
@@ -12,7 +14,7 @@ def records(returns, goals=None, start=0):
     return [EpisodeRecord(r, length=i + 1, group=0, goal=g, step=start + 10 * i) for i, (r, g) in numbers]
 
 
-def test_nothing_is_claimed_before_the_first_episode():
+def test_before_the_first_episode_there_is_no_mean():
     scores = Scores()
     assert scores.metrics() == {"rollout/episodes": 0.0}
     summary = scores.summary()
@@ -30,7 +32,7 @@ def test_means_are_over_the_last_100_episodes():
     assert "last 100 training episodes" in summary["statistic"]
 
 
-def test_lengths_are_averaged():
+def test_the_mean_length_is_logged():
     scores = Scores()
     scores.add(records([0.0] * 3))
     assert scores.metrics()["rollout/length"] == 2.0
@@ -52,7 +54,7 @@ def test_99_episodes_are_too_few_to_be_solved():
     assert scores.summary()["solved"] is True
 
 
-def test_a_goal_once_seen_stays_seen_though_it_is_not_kept():
+def test_the_first_goal_stays_in_the_summary_after_the_policy_forgets_it():
     scores = Scores()
     scores.add(records([0.0, 1.0], [False, True], start=500))
     scores.add(records([0.0] * 200, [False] * 200, start=10_000))
@@ -60,7 +62,7 @@ def test_a_goal_once_seen_stays_seen_though_it_is_not_kept():
     assert (summary["goal_seen"], summary["first_goal_step"], summary["goal_rate"]) == (True, 510, 0.0)
 
 
-def test_restored_scores_go_on_as_the_saved_ones():
+def test_restored_scores_continue_like_the_saved_ones():
     scores, other = Scores(), Scores()
     scores.add(records([1.0, 2.0], [False, True], start=7))
     other.load_state_dict(scores.state_dict())
@@ -70,7 +72,7 @@ def test_restored_scores_go_on_as_the_saved_ones():
     assert other.metrics() == scores.metrics()
 
 
-def test_the_best_evaluation_is_the_first_of_the_highest_and_survives_a_checkpoint():
+def test_the_best_evaluation_is_the_first_with_the_highest_mean_and_is_restored():
     scores = Scores()
     for mean_return, step in ((1.0, 10), (3.0, 20), (3.0, 30), (2.0, 40)):
         scores.add_evaluation(mean_return, step)

@@ -9,24 +9,30 @@ from torch import Tensor
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.base import LossTerms, MetricMeans
-from optimist.algorithms.segments import SegmentReplay, Segments
 from optimist.config import ACPERConfig
-from optimist.core.anchor import Anchor
-from optimist.losses.off_policy import truncated_traces
-from optimist.losses.policy import policy_gradient, weighted_mean
+from optimist.core.anchor import Anchor, anchor_loss
+from optimist.core.steps import Rollout
+from optimist.losses.actor_critic import policy_gradient, truncated_traces, weighted_mean
 from optimist.networks.actor_critic import ActorCritic
-from optimist.rollout.batch import Rollout
+from optimist.replay.segments import SegmentReplay, Segments
 
-MOST = 20.0
-"""Largest log-ratio told from larger ones: an action that the environment forced may have had no probability."""
+MAX_LOG_RATIO = 20.0
+"""Log-ratios are capped here: an action that the environment forced may have had probability 0."""
+METRICS = {
+    "loss/replay": ("–", "ACPER: sum of the loss terms on replayed segments, mean over the update's steps"),
+    "acper/replay_steps": ("steps", "steps that ACPER can replay"),
+    "acper/kl": ("nats", "KL from the policies that took the replayed steps to the current one, estimated"),
+    "acper/truncated": ("share", "of the last replayed steps, those whose importance weight was cut at its cap"),
+}
+"""Metric → unit and meaning."""
 
 
 class ACPER(A2C):
     """Actor-critic with prioritised experience replay, the baseline of Oh et al. (2018), with an optional anchor.
 
-    No code of it is public. This is A2C on each fresh rollout, then a few steps on segments replayed by priority, with
-    the parts of ACER (Wang et al., 2017) that a critic of states allows: importance weights truncated in the policy
-    gradient, and truncated traces for the value targets. Without replay it is A2C, bit for bit.
+    No code of it is public. Each fresh rollout gives one A2C step, then a few steps follow on segments replayed by
+    priority, with the parts of ACER (Wang et al., 2017) that a state-value critic allows: importance weights truncated
+    in the policy gradient, and truncated traces for the value targets. Without replay it equals A2C bit for bit.
     """
 
     config: ACPERConfig
@@ -40,7 +46,7 @@ class ACPER(A2C):
         self._truncated = torch.zeros(())
 
     def update(self, rollout: Rollout) -> dict[str, float]:
-        """One gradient step on a fresh rollout, as A2C's, and a few on replayed segments."""
+        """Take one A2C step on a fresh rollout, and a few on replayed segments."""
         self.set_learning_rate(rollout.progress)
 
         self.anchor.observe(rollout)
@@ -51,7 +57,7 @@ class ACPER(A2C):
         return fresh.result() | replayed | self.anchor.metrics()
 
     def off_policy(self, rollout: Rollout, rewards: Tensor) -> dict[str, float]:
-        """Store the rollout; once enough are stored, take the steps on segments drawn by priority."""
+        """Store the rollout; once enough are stored, take steps on segments drawn by priority."""
         cfg = self.config
         if cfg.replay_updates == 0:
             return {}
@@ -73,14 +79,14 @@ class ACPER(A2C):
     def replay_losses(self, segments: Segments) -> LossTerms:
         """−E[w min(c, ρ) A log π] + c_v E[w (V − v)²] − c_ent H + λ_BC L_BC, with ρ = π_θ/π_recorded, detached.
 
-        The last state of a segment is only there for its value, so that every target is the current critic's.
+        The last state of a segment serves as bootstrap only, so that every target uses the current critic.
         """
         cfg = self.config
         shape = segments.rewards.shape
         flat = self.policy.evaluate(segments.obs.flatten(0, 1), segments.actions.flatten(0, 1))
         logp, entropy, values = (column.view(shape) for column in flat)
         log_ratios = (logp.detach() - segments.logp)[:-1]
-        ratios = log_ratios.clamp_max(MOST).exp()
+        ratios = log_ratios.clamp_max(MAX_LOG_RATIO).exp()
         dones, valid = segments.dones[:-1], segments.valid[:-1].to(values.dtype)
         following = torch.where(dones, segments.bootstraps[:-1], values.detach()[1:])
         logp, entropy, values = logp[:-1], entropy[:-1], values[:-1]
@@ -96,7 +102,7 @@ class ACPER(A2C):
             policy=policy_gradient(logp, advantages, weights * ratios.clamp_max(cfg.importance_cap)),
             value=cfg.value_coef * weighted_mean((values - targets).square(), weights),
             entropy=-cfg.entropy_coef * mean_entropy,
-            anchor=self.anchor.loss(self.policy),  # rows drawn anew: replayed steps are held as fresh ones are
+            anchor=anchor_loss(self.anchor, self.policy, self.anchor.sample()),  # as for fresh steps
             kl=weighted_mean(-log_ratios, valid),
             mean_entropy=mean_entropy,
         )
@@ -106,7 +112,7 @@ class ACPER(A2C):
         return super().state_dict() | {"replay": self.replay.state_dict(), "steps": self.steps}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
+        """Restore `state_dict`."""
         super().load_state_dict(state)
         self.replay.load_state_dict(state["replay"], self.flat.device)
         self.steps = state["steps"]

@@ -1,44 +1,23 @@
-"""What every learner offers the loop, and the small things they share."""
+"""Learner: the base class of all learners, the terms of their losses, and the means of these terms."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
+import gymnasium as gym
 import torch
 from torch import Tensor
 
-from optimist.config import ActorCriticConfig, AlgorithmConfig
+from optimist.config import NetworkConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.optimizer import load_moments
+from optimist.core.steps import Rollout
 from optimist.errors import NonFiniteLoss
-from optimist.networks.actor_critic import ActorCritic
+from optimist.networks.actor_critic import ActorCritic, make_actor_critic
 from optimist.networks.flat import flatten_parameters
 from optimist.networks.policy import PolicyNetwork
-from optimist.rollout.batch import Rollout
-
-
-class Algorithm(Protocol):
-    """A learner: it improves its policy on one rollout at a time."""
-
-    anchor: Anchor
-
-    @property
-    def policy(self) -> PolicyNetwork:
-        """What it improves."""
-
-    def update(self, rollout: Rollout) -> dict[str, float]:
-        """Improve the policy on one rollout; what there is to log."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser, generators and anchor."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
-
-    def forget_unfinished(self) -> None:
-        """Episodes in play were cut off: their environments have been restarted."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +37,38 @@ class LossTerms:
         return self.policy + self.value + self.entropy + self.anchor
 
     def detached(self) -> LossTerms:
-        """The same numbers, without the graph behind them."""
+        """The same numbers, detached from the autograd graph."""
         return LossTerms(*(getattr(self, f.name).detach() for f in fields(self)))
 
 
-METRIC_NAMES = {
-    "policy": "loss/policy",
-    "value": "loss/value",
-    "entropy": "loss/entropy",
-    "anchor": "loss/anchor",
-    "kl": "policy/kl",
-    "mean_entropy": "policy/entropy",
+@dataclass(frozen=True)
+class QTerms:
+    """The terms of one loss, coefficients included, so that they add up."""
+
+    td: Tensor
+    anchor: Tensor
+    mean_q: Tensor  # not part of the sum
+    row_losses: Tensor  # [B] not part of the sum
+
+    @property
+    def total(self) -> Tensor:
+        """L_total."""
+        return self.td + self.anchor
+
+
+METRICS = {
+    "loss/policy": ("–", "policy gradient term: the clipped surrogate of PPO, −log π · advantage of A2C"),
+    "loss/value": ("–", "c_v times the value error"),
+    "loss/entropy": ("–", "−c_ent times the policy's entropy"),
+    "loss/anchor": ("–", "the anchor's loss term: λ_BC times L_BC for OPR, 0 without an anchor"),
+    "policy/kl": ("nats", "KL from the policy that collected to the updated one, estimated on the update's rows"),
+    "policy/entropy": ("nats", "mean entropy of the policy over the update's rows; a fall to 0 is entropy collapse"),
 }
+"""Metric → unit and meaning, in the order of the fields of LossTerms."""
 
 
 class MetricMeans:
-    """Means of loss terms over an update's minibatches; reads nothing from the device until the end."""
+    """Means of loss terms over an update's minibatches; synchronises with the device once, at the end."""
 
     def __init__(self) -> None:
         self.terms: list[LossTerms] = []
@@ -83,68 +78,77 @@ class MetricMeans:
         self.terms.append(terms.detached())
 
     def result(self) -> dict[str, float]:
-        """`loss/…` means, entropy and KL; raises NonFiniteLoss if one is not a number.
+        """`loss/…` means, entropy and KL; raise NonFiniteLoss if one is not finite.
 
-        Empty if there was no minibatch: a rollout may consist of dead steps alone.
+        Empty if there was no minibatch: a rollout may consist of reset steps alone.
         """
         if not self.terms:
             return {}
         means = {
-            METRIC_NAMES[f.name]: float(torch.stack([getattr(terms, f.name) for terms in self.terms]).mean())
-            for f in fields(LossTerms)
+            name: float(torch.stack([getattr(terms, f.name) for terms in self.terms]).mean())
+            for name, f in zip(METRICS, fields(LossTerms), strict=True)
         }
-        for name, value in means.items():
-            if not math.isfinite(value):
-                raise NonFiniteLoss(f"{name} became {value}; lower the learning rate, or look at the rewards")
+        require_finite(means)
         return means
 
 
-class Learner:
-    """What all learners have in common: a policy, its optimiser, a generator for shuffling, an anchor."""
+def require_finite(metrics: dict[str, float]) -> None:
+    """Raise NonFiniteLoss, with its name, if a metric is nan or infinite."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise NonFiniteLoss(f"{name} became {value}; lower the learning rate or check the rewards")
 
+
+class Learner:
+    """A policy, its optimiser, a generator for shuffling and an anchor; `update` improves the policy."""
+
+    stores_frames = False
+    """Whether the constructor takes `frame_stack`, to store each frame of stacked images once."""
     optimizer: torch.optim.Optimizer
 
-    def __init__(self, policy: PolicyNetwork, config: AlgorithmConfig, anchor: Anchor | None, seed: int) -> None:
-        self.policy, self.anchor = policy, anchor or NoAnchor()
+    def __init__(self, policy: PolicyNetwork, config: Any, anchor: Anchor | None, seed: int) -> None:
+        self.policy, self.config, self.anchor = policy, config, anchor or NoAnchor()
         self.flat = flatten_parameters(policy)
         self.generator = torch.Generator(self.flat.device).manual_seed(seed)
-        self._learning_rate, self._schedule = config.learning_rate, config.learning_rate_schedule
-        self._max_grad_norm = config.max_grad_norm
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Improve the policy on one rollout and return metrics."""
+        raise NotImplementedError
 
     def set_learning_rate(self, progress: float) -> None:
-        """The learning rate at this part of the run."""
-        if self._schedule == "linear":
-            self._set_rate(self._learning_rate * (1.0 - progress))
-
-    def _set_rate(self, rate: float) -> None:
+        """Set the learning rate for this point of the run."""
+        if self.config.learning_rate_schedule == "constant":
+            return
+        rate = self.config.learning_rate * (1.0 - progress)
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)  # a recorded step reads it where it lies
+                group["lr"].fill_(rate)  # updated in place: captured CUDA graphs hold its address
             else:
                 group["lr"] = rate
 
     def step(self, loss: Tensor) -> None:
-        """One step down the gradient of `loss`, its global norm clipped."""
+        """Take one step down the gradient of `loss`, its global norm clipped."""
         assert self.flat.grad is not None
         self.flat.grad.zero_()
         torch.autograd.backward(loss)
         self.descend()
 
     def descend(self) -> None:
-        """One step down the gradient there is, its global norm clipped."""
+        """Take one step down the gradient already computed, its global norm clipped."""
         assert self.flat.grad is not None
-        if self._max_grad_norm is not None:
+        max_norm = self.config.max_grad_norm
+        if max_norm is not None:
             norm = torch.linalg.vector_norm(self.flat.grad)
-            # Where reading the norm costs nothing, a small one saves the rest: the factor would be 1.
-            if norm.is_cuda or not norm.item() + 1e-6 <= self._max_grad_norm:
-                self.flat.grad.mul_((self._max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+            # On a CPU, where reading the norm is free, skip the multiplication by 1.
+            if norm.is_cuda or not norm.item() + 1e-6 <= max_norm:
+                self.flat.grad.mul_((max_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
 
     def step_alone(self, loss: Tensor) -> None:
-        """One step on a loss in which some parameters have no part: these, and their moments, stay as they are.
+        """Take one step on a loss of some parameters; the others and their moments stay unchanged.
 
-        Within the flat vector a parameter without a gradient would otherwise go on along its momentum: cloning the
-        policy would move the critic.
+        Within the flat vector a parameter without a gradient would otherwise move by its momentum: cloning the policy
+        would move the critic.
         """
         moments = self.optimizer.state.get(self.flat, {}).values()
         kept = [t for t in (self.flat.data, *moments) if isinstance(t, Tensor) and t.shape == self.flat.shape]
@@ -165,18 +169,19 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
+        """Restore `state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.load_optimizer(state["optimizer"])
         self.generator.set_state(state["generator"])
         self.anchor.load_state_dict(state["anchor"], self.policy)
 
     def load_optimizer(self, state: dict[str, Any]) -> None:
-        """Take over the optimiser's part of it; rates and constants are the config's."""
-        load_moments(self.optimizer, state, scheduled={"lr"} if self._schedule == "linear" else ())
+        """Restore the optimiser's moments; rates and constants are the config's."""
+        scheduled = self.config.learning_rate_schedule != "constant"
+        load_moments(self.optimizer, state, scheduled={"lr"} if scheduled else ())
 
     def forget_unfinished(self) -> None:
-        """Episodes in play were cut off: their environments have been restarted."""
+        """Drop unfinished episodes: their environments have been reset."""
         self.anchor.forget_unfinished()
 
 
@@ -185,5 +190,9 @@ class ActorCriticLearner(Learner):
 
     policy: ActorCritic
 
-    def __init__(self, policy: ActorCritic, config: ActorCriticConfig, anchor: Anchor | None, seed: int) -> None:
-        super().__init__(policy, config, anchor, seed)
+    @staticmethod
+    def make_network(
+        observation_space: gym.Space[Any], action_space: gym.Space[Any], network: NetworkConfig, settings: Any
+    ) -> ActorCritic:
+        """Create the network for these spaces."""
+        return make_actor_critic(observation_space, action_space, network)

@@ -1,106 +1,99 @@
-"""PPO; with an OptimisticRegularizer it is OPR."""
+"""PPO; with an OptimisticRegularizer it is PPO+OPR."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
-from optimist.algorithms.graphed import GraphedSteps, take_rate_along
 from optimist.config import PPOConfig
 from optimist.core.advantages import gae
-from optimist.core.anchor import Anchor
-from optimist.core.batch import Batch, Evaluated
-from optimist.losses.policy import approximate_kl, clipped_surrogate, standardize
-from optimist.losses.value import clipped_squared_error, squared_error
+from optimist.core.anchor import Anchor, evaluate_together
+from optimist.core.memory import GoodRows
+from optimist.core.steps import Batch, Rollout
+from optimist.losses.actor_critic import (
+    approximate_kl,
+    clipped_squared_error,
+    clipped_surrogate,
+    squared_error,
+    standardize,
+)
 from optimist.networks.actor_critic import ActorCritic
-from optimist.rollout.batch import Rollout
 
 
 class PPO(ActorCriticLearner):
     """Proximal Policy Optimization (Schulman et al., 2017), with an optional anchor such as OPR."""
 
-    def __init__(
-        self,
-        policy: ActorCritic,
-        config: PPOConfig,
-        anchor: Anchor | None = None,
-        *,
-        seed: int = 0,
-        graphs: bool = False,
-    ) -> None:
-        """`graphs`: take gradient steps as CUDA graphs."""
+    config: PPOConfig
+
+    def __init__(self, policy: ActorCritic, config: PPOConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
         super().__init__(policy, config, anchor, seed)
-        self.config = config
         self.entropy_coef = torch.tensor(config.entropy_coef, device=self.flat.device)
         self.optimizer = torch.optim.Adam(
-            [self.flat],
-            lr=torch.tensor(config.learning_rate, device=self.flat.device) if graphs else config.learning_rate,
-            betas=config.adam_betas,
-            eps=config.adam_eps,
-            fused=True,
-            capturable=graphs,
+            [self.flat], lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
         )
-        self.graphed = GraphedSteps(self) if graphs else None
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Improve the policy on one rollout: memory → shaping → advantages → loss → step."""
         cfg = self.config
-        self.set_learning_rate(rollout.progress)
-        if cfg.entropy_coef_final is not None:
-            self.entropy_coef.fill_(cfg.entropy_coef + (cfg.entropy_coef_final - cfg.entropy_coef) * rollout.progress)
+        self.set_schedules(rollout.progress)
 
-        self.anchor.observe(rollout)  # E enters M if R(E) > τ
+        self.anchor.observe(rollout)  # E is admitted to M if R(E) > τ
         rewards = self.anchor.shape(rollout, self.policy)  # [T, N]
-
         advantages, returns = gae(
             rewards, rollout.values, rollout.next_values, rollout.dones, cfg.gamma, cfg.gae_lambda
         )
         batch = rollout.flatten(advantages, returns, standardized=cfg.normalize_advantages == "batch")  # [T·N]
-        batch = self.anchor.augment(batch, self.policy)  # good transitions join the minibatches
+        replayed = self.anchor.replay(batch, self.policy)  # rows of M to join the minibatches, or None
 
-        means = MetricMeans()
-        merge = cfg.last_minibatch == "merged"
+        means, merge = MetricMeans(), cfg.last_minibatch == "merged"
         for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator, merge_last=merge):
-            if self.graphed is not None:
-                means.add(self.graphed.take(minibatch))
-                continue
-            terms = self.losses(minibatch)
-            if cfg.target_kl is not None and means.terms and terms.kl > 1.5 * cfg.target_kl:
+            good = self.anchor.sample()  # rows of M to clone, or None
+            if replayed is not None:
+                minibatch = self.anchor.join(minibatch, replayed)
+            if cfg.target_kl is not None and means.terms and self.kl(minibatch) > 1.5 * cfg.target_kl:
                 break
-            self.step(terms.total)
-            means.add(terms)
-        self.anchor.after_update(self.policy, self.step_alone)  # e.g. a BC phase now and then
+            means.add(self.learn(minibatch, good))
+        self.anchor.after_update(self.policy, self.step_alone)  # such as a cloning phase
         return means.result() | self.anchor.metrics()
 
-    def losses(self, batch: Batch) -> LossTerms:
+    def learn(self, minibatch: Batch, good: GoodRows | None) -> LossTerms:
+        """Take one gradient step on a minibatch and the rows of M sampled for it."""
+        terms = self.losses(minibatch, good)
+        self.step(terms.total)
+        return terms
+
+    def losses(self, batch: Batch, good: GoodRows | None = None) -> LossTerms:
         """L_total = L_clip + c_v L_V − c_ent H + λ_BC L_BC (paper, eqs. 1 and 7)."""
         cfg = self.config
-        evaluated = Evaluated.of(self.policy, batch)
-        logp, entropy, values = evaluated.logp, evaluated.entropy, evaluated.values
+        rows = evaluate_together(self.policy, batch, good)
         advantages = batch.advantages
         if cfg.normalize_advantages == "minibatch":
-            advantages = standardize(advantages, batch.of_fresh(advantages))
+            advantages = standardize(advantages, batch.fresh(advantages))
         elif batch.statistics_of is not None:
             advantages = standardize(advantages, batch.statistics_of)
-        mean_entropy = batch.of_fresh(entropy).mean()
+        entropy = batch.fresh(rows.entropy).mean()
         return LossTerms(
-            policy=clipped_surrogate(logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
-            value=cfg.value_coef * self._value_loss(values, batch),
-            entropy=-self.entropy_coef * mean_entropy,
-            anchor=self.anchor.loss(evaluated, batch.good),  # λ_BC included; rows drawn outside
-            kl=approximate_kl(batch.of_fresh(logp), batch.of_fresh(batch.logp_old)),
-            mean_entropy=mean_entropy,
+            policy=clipped_surrogate(rows.logp, batch.logp_old, advantages, cfg.clip_eps, batch.weights),
+            value=cfg.value_coef * self._value_loss(rows.values, batch),
+            entropy=-self.entropy_coef * entropy,
+            anchor=rows.anchor_loss(self.anchor, good),  # λ_BC included
+            kl=approximate_kl(batch.fresh(rows.logp), batch.fresh(batch.logp_old)),
+            mean_entropy=entropy,
         )
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
-        super().load_state_dict(state)
-        if self.graphed is not None:
-            take_rate_along(self)
-            self.graphed.forget()
+    def set_schedules(self, progress: float) -> None:
+        """Set learning rate and entropy coefficient for this point of the run."""
+        cfg = self.config
+        self.set_learning_rate(progress)
+        if cfg.entropy_coef_final is not None:
+            self.entropy_coef.fill_(cfg.entropy_coef + (cfg.entropy_coef_final - cfg.entropy_coef) * progress)
+
+    @torch.no_grad()
+    def kl(self, minibatch: Batch) -> float:
+        """The approximate KL between old and new policy on a minibatch."""
+        logp = self.policy.log_prob(minibatch.obs, minibatch.actions)
+        return float(approximate_kl(minibatch.fresh(logp), minibatch.fresh(minibatch.logp_old)))
 
     def _value_loss(self, values: Tensor, batch: Batch) -> Tensor:
         clip = self.config.value_clip

@@ -1,4 +1,4 @@
-"""`optimist games`: the 49 Atari games with what a random player and a human score; one game with published scores."""
+"""`optimist games`: the 49 Atari games with scores of a random policy and a human; published scores of one game."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from optimist.cli.arguments import Parser, print_result
 
 
 def main(argv: Sequence[str]) -> int:
-    """Lists the games, or what is known about one."""
+    """List the games, or the published scores of one."""
     parser = Parser(prog="optimist games", description="List the 49 Atari games, or the published scores of one.")
     parser.add_argument("game", nargs="?", metavar="GAME", help="show the published scores of this game")
-    parser.add_argument("--json", action="store_true", help="one JSON object on one line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on one line")
     options = parser.parse_all(list(argv))
     if options.game is None:
         return _list(options.json)
@@ -28,16 +28,16 @@ def _list(as_json: bool) -> int:
     print(f"{'game':<18}{'random':>10}{'human':>10}")
     for game in GAMES.values():
         print(f"{game.name:<18}{game.random_score:>10,.1f}{game.human_score:>10,.1f}")
-    print("\noptimist games GAME lists published scores; optimist train atari/smoke --game GAME tries one out.")
+    print("\noptimist games GAME lists published scores; optimist train atari/smoke --game GAME trains briefly.")
     return 0
 
 
 def _show(name: str, as_json: bool) -> int:
     from optimist.envs.atari.games import get_game
-    from optimist.report.reference import published
+    from optimist.report.published import published_scores
 
     game = get_game(name)
-    rows = published(name)
+    rows = published_scores(name)
     if as_json:
         known = {"game": name, "random": game.random_score, "human": game.human_score}
         print_result(known | {"published": [row._asdict() for row in rows]}, as_json=True)

@@ -1,12 +1,11 @@
-"""The command `optimist`: finds the command's file, and turns every error of ours into one line and exit code 2.
+"""The command `optimist`: run a command's module, and print each OptimistError as one line with exit code 2.
 
-Nothing heavy is imported here: `optimist --help` answers without torch, tyro or Gymnasium.
+`optimist --help` imports no torch, tyro or Gymnasium.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import io
 import os
 import signal
@@ -18,38 +17,45 @@ from optimist import __version__
 from optimist.errors import OptimistError, unknown_name
 
 COMMANDS = {
-    "demo": "methods side by side in minutes: CAGE Challenge 2, or DeepSea",
+    "demo": "compare methods in minutes: CAGE Challenge 2, or DeepSea",
     "train": "train from a preset, into a run folder",
-    "resume": "go on with a run that was stopped, exactly where it was",
-    "sweep": "every run a short file describes, on this machine or a Ray cluster",
-    "tune": "search for good settings of a preset",
-    "evaluate": "play episodes with a run's policy",
-    "export": "write a run's policy for elsewhere: CybORG, ONNX",
-    "watch": "write a film of a run's agent, or of an episode in its memory",
-    "report": "runs → one page with tables, figures and intervals",
+    "resume": "resume a stopped run exactly where it stopped",
+    "sweep": "train every run of a sweep file, on this machine or a Ray cluster",
+    "evaluate": "evaluate a run's policy over episodes",
+    "export": "export a run's policy to CybORG or ONNX",
+    "watch": "write a video of a run's policy, or of an episode in its memory",
+    "report": "write a page of tables, figures and intervals about runs",
     "presets": "list the presets",
     "games": "list the Atari games and their published scores",
-    "cage2": "the CAGE Challenge 2 simulator",
-    "bench": "measure the speed of each station",
+    "score": "score runs in the nine cells of CAGE Challenge 2",
+    "cage2": "the command cage2: CAGE Challenge 2",
+    "bench": "measure the speed of each part",
 }
+USAGE = (
+    "usage: optimist COMMAND …\n\n"
+    "Optimistic Policy Regularization: keep what your agent found once.\n\n"
+    "commands:\n"
+    + "".join(f"  {name:<10}{line}\n" for name, line in COMMANDS.items())
+    + "\n`optimist COMMAND --help` lists its flags; `optimist --version` prints the version."
+)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as an exception: what is open gets closed before the process ends."""
+    """SIGTERM as an exception, so that open files and processes are closed before the exit."""
 
     signum = signal.SIGTERM
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit code: 0, 2 for an error, 130 or 143 after SIGINT or SIGTERM."""
+    """Run one command; the exit code is 0, 2 for an error, 130 or 143 after SIGINT or SIGTERM."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # τ on a terminal that knows only ASCII is no reason to stop
+            stream.reconfigure(errors="replace")  # τ on an ASCII terminal must not stop a run
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _dispatch(arguments)
-    except OptimistError as error:
+    except user_errors() as error:
         print(f"optimist: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
@@ -61,38 +67,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
+def user_errors() -> tuple[type[Exception], ...]:
+    """Errors that are printed as one line: those of this package, and of `cage2` where it is loaded."""
+    cage2 = sys.modules.get("cage2.errors")
+    return (OptimistError,) if cage2 is None else (OptimistError, cage2.Cage2Error)
+
+
 def _dispatch(arguments: list[str]) -> int:
-    commands = available_commands()
     if not arguments:
-        print(usage(commands), file=sys.stderr)
+        print(USAGE, file=sys.stderr)
         return 2
     name, *rest = arguments
     if name in ("-h", "--help"):
-        print(usage(commands))
+        print(USAGE)
         return 0
     if name == "--version":
         print(f"optimist {__version__}")
         return 0
-    if name not in commands:
-        raise unknown_name("flag" if name.startswith("-") else "command", name, [*commands, "--help", "--version"])
+    if name not in COMMANDS:
+        raise unknown_name("flag" if name.startswith("-") else "command", name, [*COMMANDS, "--help", "--version"])
     code: int = importlib.import_module(f"optimist.cli.{name}").main(rest)
     return code
-
-
-def available_commands() -> dict[str, str]:
-    """The commands this installation has, with one line each."""
-    return {name: line for name, line in COMMANDS.items() if importlib.util.find_spec(f"optimist.cli.{name}")}
-
-
-def usage(commands: dict[str, str]) -> str:
-    """What `optimist --help` prints."""
-    lines = "\n".join(f"  {name:<10}{line}" for name, line in commands.items())
-    return (
-        "usage: optimist COMMAND …\n\n"
-        "Optimistic Policy Regularization: keep what your agent found once.\n\n"
-        f"commands:\n{lines}\n\n"
-        "`optimist COMMAND --help` says more; `optimist --version` the version."
-    )
 
 
 def _terminate(signum: int, frame: FrameType | None) -> None:

@@ -1,24 +1,25 @@
-"""`optimist resume RUN`: go on from the newest checkpoint, as if the run had never stopped."""
+"""`optimist resume RUN`: resume from the newest checkpoint; the result is that of an uninterrupted run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from optimist.cli.arguments import Parser, print_result
+from optimist.cli.arguments import Parser
+from optimist.cli.summary import print_summary
 
 
 def main(argv: Sequence[str]) -> int:
-    """Resumes, and prints the summary."""
-    parser = Parser(prog="optimist resume", description="Go on with a run that was stopped, exactly where it was.")
+    """Resume, and print the summary."""
+    parser = Parser(prog="optimist resume", description="Resume a stopped run exactly where it stopped.")
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object on the last line")
-    parser.add_argument("--quiet", action="store_true", help="print nothing while all goes well")
+    parser.add_argument("--quiet", action="store_true", help="print nothing except errors")
     options = parser.parse_all(list(argv))
 
-    from optimist.training.loop import resume
+    from optimist.training.resume import resume
 
     summary = resume(options.run, progress=not options.quiet)
     if options.json or not options.quiet:
-        print_result(summary, as_json=options.json)
+        print_summary(summary, as_json=options.json)
     return 0

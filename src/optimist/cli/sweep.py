@@ -1,4 +1,4 @@
-"""`optimist sweep FILE.toml`: every run a short file describes; `optimist sweep status DIR`: how far it is."""
+"""`optimist sweep FILE.toml`: do every run of a sweep file; `sweep status DIR`, `sweep table FILE.toml`."""
 
 from __future__ import annotations
 
@@ -7,111 +7,151 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.arguments import Parser, print_result, told_how_to_go_on
+from optimist.cli.arguments import Parser, print_result, show_table
 from optimist.errors import ConfigError
 
-EPILOG = """A file is short:
+EPILOG = """A sweep file:
 
   presets = ["deepsea/ppo", "deepsea/opr"]
   seeds = 8
   flags.size = [8, 12]                # flags of the presets
   settings.total_steps = 50_000       # settings of all runs
-  [variants.plain]                    # named changes
-  [variants.careful]
+  [variants.default]                  # named changes of settings
+  [variants.slow]
   algorithm.learning_rate = 1e-4
 
-Running it again goes on with what is unfinished. Exit code 1: some runs failed for good.
-`optimist sweep status DIR` tells how far a sweep is."""
+The same command again resumes unfinished runs and leaves finished ones alone. Exit code 1: some runs failed.
+`optimist sweep status DIR` shows the progress of a sweep. `optimist sweep table FILE.toml` writes table.md again."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the sweep, or shows its status."""
+    """Run the sweep, or one of the subcommands."""
     arguments = list(argv)
     if arguments[:1] == ["status"]:
         return status(arguments[1:])
+    if arguments[:1] == ["table"]:
+        return table(arguments[1:])
     options = _parser().parse_all(arguments)
     if options.file is None:
-        raise ConfigError("which file? optimist sweep FILE.toml, or: optimist sweep status DIR")
+        raise ConfigError("no sweep file; expected optimist sweep FILE.toml, or optimist sweep status DIR")
 
     from optimist.sweep.plan import read_plan
 
     plan = read_plan(options.file)
-    out = options.out or Path("sweeps") / options.file.stem
+    out = _folder(options, plan)
     if options.dry_run:
         for run in plan.runs:
             print(f"{run.name:<50} {run.method} on {run.env}, {run.budget:,} steps")
         print(f"{len(plan.runs)} runs, {sum(run.budget for run in plan.runs):,} steps, into {out}")
         return 0
 
-    from optimist.sweep.run import run_sweep
+    from optimist.sweep.driver import run_sweep
 
-    with told_how_to_go_on():
-        lines = run_sweep(plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet)
-    return _show(lines, out, options)
+    try:
+        rows = run_sweep(plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet, message=print)
+    except KeyboardInterrupt:
+        print("optimist: stopped; run the same command again to continue", file=sys.stderr)
+        raise
+    return _show(rows, plan, out, options)
 
 
 def _parser() -> Parser:
     parser = Parser(
         prog="optimist sweep",
-        usage="optimist sweep FILE.toml [-o DIR] [--jobs N] [--ray auto|ADDRESS], or optimist sweep status DIR",
-        description="Do every run a short TOML file describes: presets × flags × variants × seeds.",
+        usage="optimist sweep FILE.toml [--out DIR] [--jobs N] [--ray auto|ADDRESS], or optimist sweep status DIR",
+        description="Do every run of a sweep file: presets × flags × variants × seeds.",
         epilog=EPILOG,
     )
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE.toml", help="what to run")
-    parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder (default: sweeps/<name of the file>)")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE.toml", help="the sweep file")
+    _add_out(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="most runs at a time (default: as cores and GPUs allow)")
-    parser.add_argument("--ray", metavar="auto|ADDRESS", help="do the runs on a Ray cluster; DIR is on a shared path")
+    parser.add_argument(
+        "--ray", metavar="auto|ADDRESS", help="use a Ray cluster; DIR is on a path that all nodes share"
+    )
     parser.add_argument("--dry-run", action="store_true", help="list the runs and do nothing")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
-    parser.add_argument("--quiet", action="store_true", help="no progress display; failed runs are named")
+    parser.add_argument("--quiet", action="store_true", help="show failed runs only")
     return parser
 
 
-def _show(lines: list[dict[str, Any]], out: Path, options: Any) -> int:
-    from optimist.sweep.table import HEADER, rows
+def _add_out(parser: Parser) -> None:
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder (default: `out` of the file, else sweeps/NAME of the file)",
+    )
 
-    failed = [line for line in lines if line["state"] != "finished"]
+
+def _folder(options: Any, plan: Any) -> Path:
+    folder: Path = options.out or plan.out or Path("sweeps") / options.file.stem
+    return folder
+
+
+def _show(rows: list[dict[str, Any]], plan: Any, out: Path, options: Any) -> int:
+    from optimist.sweep.results import table_cells
+
+    failed = [row for row in rows if row["state"] != "finished"]
     if not options.quiet:
-        from rich.console import Console
-        from rich.table import Table
-
-        found = rows(lines)
-        table = Table(*HEADER[:-1])  # the statistic needs a line of its own
-        for row in found:
-            table.add_row(*row.words()[:-1])
-        Console().print(table)
-        for statistic in dict.fromkeys(row.statistic for row in found if row.statistic):
-            print(f"mean of: {statistic}")
+        header, *lines = table_cells(rows, plan.file)
+        columns = len(header) - ("statistic" in header)  # its text is long: below the table
+        show_table(*(line[:columns] for line in (header, *lines)))
+        for statistic in dict.fromkeys(row["statistic"] for row in rows if "value" in header and "statistic" in row):
+            print(f"value: {statistic}")
         print(f"The table and the runs are in {out}")
-    for line in failed:
-        print(f"failed: {line['run']}: {line['error'] or 'not finished'}", file=sys.stderr)
+    for row in failed:
+        print(f"failed: {row['run']}: {row['error'] or 'not finished'}", file=sys.stderr)
     if options.json:
-        print_result({"out": str(out), "runs": len(lines), "failed": [line["run"] for line in failed]}, as_json=True)
+        print_result({"out": str(out), "runs": len(rows), "failed": [row["run"] for row in failed]}, as_json=True)
     return 1 if failed else 0
 
 
 def status(argv: Sequence[str]) -> int:
-    """Prints how far the sweep in a folder is."""
-    parser = Parser(prog="optimist sweep status", description="How far the sweep in a folder is.")
+    """Print the progress of the sweep in a folder."""
+    parser = Parser(prog="optimist sweep status", description="Show the progress of the sweep in a folder.")
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the sweep")
     parser.add_argument("--json", action="store_true", help="one JSON object: run → state, step, error")
     options = parser.parse_all(list(argv))
 
     from rich.console import Console
 
-    from optimist.sweep.folder import WorkFolder
-    from optimist.sweep.run import read_records
-    from optimist.sweep.status import draw, one_line, read_states
+    from optimist.sweep.folder import SweepFolder
+    from optimist.sweep.progress import count_states, draw_table, read_states
 
-    folder = WorkFolder(options.folder)
-    records = read_records(folder)["runs"]
+    folder = SweepFolder(options.folder)
+    records = folder.read_plan()["runs"]
     states = read_states(folder, records)
     if options.json:
         print_result({name: vars(state) for name, state in states.items()}, as_json=True)
         return 0
-    Console().print(draw(records, states))
+    Console().print(draw_table(records, states))
     for name, state in states.items():
         if state.state == "failed":
             print(f"failed: {name}: {state.error}")
-    print(f"{one_line(states)}; {'being worked on' if folder.driven else 'nobody works on it now'}")
+    print(f"{count_states(states)}; {'a process works on it' if folder.is_locked else 'no process works on it'}")
+    return 0
+
+
+def table(argv: Sequence[str]) -> int:
+    """Write the table of a sweep again, from its rows, with the columns its file asks for now."""
+    parser = Parser(prog="optimist sweep table", description="Write table.md again from runs.jsonl; run nothing.")
+    parser.add_argument("file", type=Path, metavar="FILE.toml", help="the sweep file")
+    _add_out(parser)
+    options = parser.parse_all(list(argv))
+
+    from optimist.errors import RunFolderError
+    from optimist.sweep.folder import ROWS, TABLE, SweepFolder
+    from optimist.sweep.plan import read_plan
+    from optimist.sweep.results import markdown
+    from optimist.tracking.files import write_text
+
+    plan = read_plan(options.file)
+    folder = SweepFolder(_folder(options, plan))
+    rows = folder.read_rows()
+    if not rows:
+        raise RunFolderError(f"{folder.path} has no {ROWS}; run optimist sweep {options.file} first")
+    text = markdown(rows, plan.file)
+    write_text(folder.path / TABLE, text)
+    print(text, end="")
     return 0

@@ -6,30 +6,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.admission import ReturnWindow
     from optimist.core.advantages import discounted_returns, gae
     from optimist.core.anchor import Anchor, NoAnchor
-    from optimist.core.batch import Batch
     from optimist.core.cloning import bc_loss
     from optimist.core.config import OPRConfig
-    from optimist.core.episode import Episode, EpisodeBuilder, Steps
+    from optimist.core.episode import Episode, EpisodeBuilder
     from optimist.core.memory import GoodEpisodeMemory, GoodRows
     from optimist.core.policy import Policy
     from optimist.core.regularizer import OptimisticRegularizer
     from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
-    from optimist.core.threshold import ReturnWindow
+    from optimist.core.steps import Batch, Rollout, Steps
 
 _HOME = {
     "advantages": ["discounted_returns", "gae"],
     "anchor": ["Anchor", "NoAnchor"],
-    "batch": ["Batch"],
+    "steps": ["Batch", "Rollout", "Steps"],
     "cloning": ["bc_loss"],
     "config": ["OPRConfig"],
-    "episode": ["Episode", "EpisodeBuilder", "Steps"],
+    "episode": ["Episode", "EpisodeBuilder"],
     "memory": ["GoodEpisodeMemory", "GoodRows"],
     "policy": ["Policy"],
     "regularizer": ["OptimisticRegularizer"],
     "shaping": ["bound_log_ratio", "log_ratio", "shape_rewards"],
-    "threshold": ["ReturnWindow"],
+    "admission": ["ReturnWindow"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -45,6 +45,7 @@ __all__ = [
     "OptimisticRegularizer",
     "Policy",
     "ReturnWindow",
+    "Rollout",
     "Steps",
     "bc_loss",
     "bound_log_ratio",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from optimist.core.shapes import require_same_shape
+from optimist.core.steps import require_same_shape
 
 
 def gae(
@@ -14,7 +14,7 @@ def gae(
     """Generalised advantage estimates and the value targets A + V, each [T, ...] (Schulman et al., 2016).
 
     `next_values[t]` is V of the state that follows step t: 0 after a real end, the bootstrap value after a time
-    limit, else `values[t + 1]`. `ends[t]` is true where the next row does not continue this one, whatever the reason.
+    limit, else `values[t + 1]`. `ends[t]` is true where the next row does not continue this one.
     """
     require_same_shape(rewards=rewards, values=values, next_values=next_values, ends=ends)
     deltas = rewards + gamma * next_values - values

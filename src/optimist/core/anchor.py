@@ -1,85 +1,111 @@
-"""The protocol a host calls at each station (observe, shape, augment, loss, after_update), and NoAnchor."""
+"""Anchor, which a learner calls at each station, and NoAnchor, the plain learner's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from optimist.core.batch import Batch
-from optimist.core.episode import Steps
 from optimist.core.memory import GoodRows
-from optimist.core.policy import Policy
+from optimist.core.policy import Evaluator, Policy
+from optimist.core.steps import Batch, Steps
 
 OptimizerStep = Callable[[Tensor], None]
 """Takes one optimiser step on a loss."""
 
 
-@runtime_checkable
-class Anchor(Protocol):
-    """Something that holds a policy to what it has seen: OPR, self-imitation, or nothing."""
+class Anchor:
+    """Something that holds a policy to what it has seen: OPR, self-imitation, or nothing.
+
+    A learner calls it at each station of its update. Here every station does nothing: rewards and batches pass through.
+    An anchor overrides the stations at which it acts.
+    """
+
+    capturable = True
+    """Whether `loss_on` can be part of a CUDA graph: it draws nothing and reads no number from the device."""
 
     def observe(self, steps: Steps) -> None:
-        """Look at the steps just executed."""
+        """Record the steps just executed."""
 
     def shape(self, steps: Steps, policy: Policy) -> Tensor:
-        """The rewards to learn from, [T, N]."""
-
-    def augment(self, batch: Batch, policy: Policy) -> Batch:
-        """The batch, ready to have good rows join its minibatches."""
-
-    def loss(self, policy: Policy, good: GoodRows | None = None) -> Tensor:
-        """What is added to the learner's loss, its coefficient included."""
-
-    def after_update(self, policy: Policy, step: OptimizerStep) -> None:
-        """Anything that happens between updates."""
-
-    def forget_unfinished(self) -> None:
-        """Episodes in play were cut off: their environments have been restarted."""
-
-    def metrics(self) -> dict[str, float]:
-        """What there is to log about the last update."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on as if nothing had happened."""
-
-    def load_state_dict(self, state: dict[str, Any], policy: Policy) -> None:
-        """Take over the state of `state_dict`."""
-
-
-class NoAnchor:
-    """The plain learner: rewards and batches pass through, and the loss is zero."""
-
-    def observe(self, steps: Steps) -> None:
-        """Nothing."""
-
-    def shape(self, steps: Steps, policy: Policy) -> Tensor:
-        """The rewards as they are."""
+        """Return the rewards to learn from, [T, N]."""
         return steps.rewards
 
-    def augment(self, batch: Batch, policy: Policy) -> Batch:
-        """The batch as it is."""
-        return batch
+    def replay(self, batch: Batch, policy: Policy) -> Batch | None:
+        """Return rows of M for this update, from which rows join each minibatch of `batch`; None for none."""
+        return None
 
-    def loss(self, policy: Policy, good: GoodRows | None = None) -> Tensor:
-        """Zero."""
+    def join(self, minibatch: Batch, replayed: Batch) -> Batch:
+        """Add a share of the replayed rows to a minibatch."""
+        return minibatch
+
+    def sample(self) -> GoodRows | None:
+        """Draw the rows of M for the loss of one minibatch, or None where there is nothing to clone."""
+        return None
+
+    def loss_on(self, good: GoodRows, logp: Tensor, values: Tensor) -> Tensor:
+        """Return the loss on sampled rows, its coefficient included, given their log π_θ(a|s) and V(s)."""
         return torch.zeros(())
 
     def after_update(self, policy: Policy, step: OptimizerStep) -> None:
-        """Nothing."""
+        """Do what is due between updates, such as a cloning phase."""
 
     def forget_unfinished(self) -> None:
-        """Nothing."""
+        """Drop unfinished episodes: their environments have been reset."""
+
+    def in_place_tensors(self) -> Sequence[Tensor]:
+        """Return the tensors that `loss_on` writes in place: captured CUDA graphs hold their addresses."""
+        return ()
 
     def metrics(self) -> dict[str, float]:
-        """None."""
+        """Return the metrics of the last update."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing to keep."""
+        """Return everything that an exact resume needs."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any], policy: Policy) -> None:
-        """Nothing to take over."""
+        """Restore `state_dict`."""
+
+
+class NoAnchor(Anchor):
+    """The plain learner's anchor: it does nothing at any station."""
+
+
+class Evaluated(NamedTuple):
+    """A policy's answer for a minibatch and for the rows of M that are cloned with it."""
+
+    logp: Tensor  # [B]
+    entropy: Tensor  # [B]
+    values: Tensor  # [B]
+    logp_good: Tensor | None = None  # [G]
+    values_good: Tensor | None = None  # [G]
+
+    def anchor_loss(self, anchor: Anchor, good: GoodRows | None) -> Tensor:
+        """The anchor's loss on the sampled rows; zero without rows."""
+        if good is None or self.logp_good is None or self.values_good is None:
+            return torch.zeros(())
+        return anchor.loss_on(good, self.logp_good, self.values_good)
+
+
+def evaluate_together(policy: Evaluator, batch: Batch, good: GoodRows | None) -> Evaluated:
+    """Evaluate a minibatch and rows of M in one forward pass."""
+    if good is None:
+        return Evaluated(*policy.evaluate(batch.obs, batch.actions))
+    both = policy.evaluate(torch.cat([batch.obs, good.obs]), torch.cat([batch.actions, good.actions]))
+    size = len(batch)
+    logp, entropy, values = (column[:size] for column in both)
+    return Evaluated(logp, entropy, values, both[0][size:], both[2][size:])
+
+
+def anchor_loss(anchor: Anchor, policy: Policy, good: GoodRows | None) -> Tensor:
+    """Evaluate the policy on sampled rows and return the anchor's loss; zero without rows."""
+    if good is None:
+        return torch.zeros(())
+    logp = policy.log_prob(good.obs, good.actions)
+    with torch.no_grad():
+        values = policy.value(good.obs)
+    return anchor.loss_on(good, logp, values)

@@ -1,4 +1,4 @@
-"""An optimiser taken up again: its moments from what was saved, its rates and constants as they are configured now."""
+"""Optimiser state on resume: moments from the checkpoint, settings from the config."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch.optim import Optimizer
 
 
 def load_moments(optimizer: Optimizer, state: dict[str, Any], *, scheduled: Container[str] = ()) -> None:
-    """Take over moments and clocks of a `state_dict`, not the settings: those saved may have been changed since.
+    """Restore moments and step counts of a `state_dict`, not its settings: they may have changed since.
 
-    `scheduled`: settings that move in the course of a run; these are where they were.
+    `scheduled`: settings that change during a run; these are restored.
     """
     settings = [
         {name: own for name, own in group.items() if name != "params" and name not in scheduled}

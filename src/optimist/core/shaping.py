@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from optimist.core.shapes import require_same_shape
-from optimist.errors import unknown_name
-
-ShapingMode = Literal["multiplicative", "sign_aware", "additive"]
+from optimist.core.steps import require_same_shape
 
 
 def log_ratio(logp_good: Tensor, logp: Tensor) -> Tensor:
@@ -24,21 +19,11 @@ def bound_log_ratio(log_ratio: Tensor, bound: float) -> Tensor:
     return (2.0 * torch.tanh(log_ratio / 2.0)).clamp(-bound, bound)
 
 
-def shape_rewards(
-    rewards: Tensor, bounded_log_ratio: Tensor, scale: float, mode: ShapingMode = "multiplicative"
-) -> Tensor:
-    """rₜ^OPR = rₜ (1 + α Δ̃ₜ), with α = `scale` (paper, eq. 5), or one of its two repairs.
+def shape_rewards(rewards: Tensor, bounded_log_ratio: Tensor, scale: float) -> Tensor:
+    """rₜ^OPR = rₜ (1 + α Δ̃ₜ), with α = `scale` (paper, eq. 5).
 
-    `multiplicative` is the paper's: a zero reward stays zero, and for a negative reward a positive Δ̃ makes the
-    penalty larger. `sign_aware` is r + α |r| Δ̃: agreeing with good episodes never costs. `additive` is r + α Δ̃:
-    it also acts where the reward is zero.
+    Multiplicative, as in the paper: a zero reward stays zero, and for a negative reward a positive Δ̃ makes the penalty
+    larger.
     """
     require_same_shape(rewards=rewards, bounded_log_ratio=bounded_log_ratio)
-    signal = scale * bounded_log_ratio.detach()
-    if mode == "multiplicative":
-        return rewards * (1.0 + signal)
-    if mode == "sign_aware":
-        return rewards + rewards.abs() * signal
-    if mode == "additive":
-        return rewards + signal
-    raise unknown_name("shaping", mode, ["multiplicative", "sign_aware", "additive"])
+    return rewards * (1.0 + scale * bounded_log_ratio.detach())

@@ -1,1 +1,1 @@
-"""What only a GPU needs: recorded sequences of kernels."""
+"""CUDA graphs for acting and learning, side streams, GPU errors and pinned memory."""

@@ -1,1 +1,1 @@
-"""What a finished run becomes elsewhere: a defender of the original game, a folder for CybORG, an ONNX file."""
+"""Exports of trained policies: agents for the original CAGE Challenge 2, ONNX files."""

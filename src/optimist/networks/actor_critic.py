@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import gymnasium as gym
@@ -10,13 +11,8 @@ from torch import Tensor, nn
 
 from optimist.config import NetworkConfig
 from optimist.errors import ConfigError
-from optimist.networks.actions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
-from optimist.networks.encoder import Image, make_encoder
-from optimist.networks.initialize import orthogonal
-from optimist.networks.masked import PartialActor, visible_inputs
-from optimist.networks.mlp import MLP
-from optimist.networks.nature_cnn import make_nature_cnn
-from optimist.networks.normalize import NormalizedVector
+from optimist.networks.distributions import Categorical, DiagonalGaussian, MultiCategorical, make_action_head
+from optimist.networks.layers import Image, NormalizedVector, make_encoder, make_mlp, make_nature_cnn, orthogonal
 from optimist.networks.policy import PolicyNetwork
 
 
@@ -39,17 +35,17 @@ class ActorCritic(PolicyNetwork):
         """A sampled action per row."""
         return self.head.sample(self.actor(self.features(obs)), generator)
 
-    def chances(self, rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """Noise for a choice among actions, exponential, [rows, A]."""
-        noise = torch.empty(rows, self.head.num_params, device=generator.device)
+    def sample_noise(self, num_rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Exponential noise for a categorical distribution, [num_rows, A]."""
+        noise = torch.empty(num_rows, self.head.num_params, device=generator.device)
         return (noise.exponential_(generator=generator),)
 
     @torch.no_grad()
-    def act_on(self, obs: Tensor, chances: Sequence[Tensor]) -> Tensor:
-        """The action per row that this noise chooses."""
+    def act_with_noise(self, obs: Tensor, noise: Sequence[Tensor]) -> Tensor:
+        """The action per row that this noise selects."""
         if not isinstance(self.head, Categorical):
-            raise NotImplementedError(f"a {type(self.head).__name__} draws when it acts")
-        return self.head.choose(self.actor(self.features(obs)), *chances)
+            raise NotImplementedError(f"{type(self.head).__name__} cannot sample action noise ahead of time: use act")
+        return self.head.choose(self.actor(self.features(obs)), *noise)
 
     @torch.no_grad()
     def act_greedily(self, obs: Tensor) -> Tensor:
@@ -57,7 +53,7 @@ class ActorCritic(PolicyNetwork):
         return self.head.mode(self.actor(self.features(obs)))
 
     def observe(self, obs: Tensor) -> None:
-        """Fresh observations for the encoder's running mean and spread, if it has them."""
+        """Update the encoder's running mean and variance, if it has them."""
         if isinstance(self.encoder, NormalizedVector):
             self.encoder.observe(obs)
 
@@ -72,7 +68,7 @@ class ActorCritic(PolicyNetwork):
         return self.head.log_prob(self.actor(self.features(obs)), actions)
 
     def action_params(self, obs: Tensor) -> Tensor:
-        """What the actor says about each row, [B, num_params]."""
+        """The actor's output for each row, [B, num_params]."""
         params: Tensor = self.actor(self.features(obs))
         return params
 
@@ -82,7 +78,7 @@ class ActorCritic(PolicyNetwork):
         return value
 
     def features(self, obs: Tensor) -> Tensor:
-        """What actor and critic share."""
+        """The features that actor and critic share."""
         features: Tensor = self.encoder(obs)
         return features if self.trunk is None else self.trunk(features)
 
@@ -114,19 +110,44 @@ def make_actor_critic(
             encoder.as_bytes = True  # the first convolution scales them
         return ActorCritic(encoder, images, actor, critic, head)
     trunk = nn.Flatten() if len(shape) > 1 else None
-    width = torch.Size(shape).numel()
-    num_actions = head.num_params if isinstance(head, Categorical) else None
-    visible, masked = visible_inputs(config, width, num_actions)
+    width = math.prod(shape)
+    if config.action_mask and not isinstance(head, Categorical):
+        raise ConfigError("network.action_mask needs one choice among several actions (a Discrete action space)")
+    masked = head.num_params if config.action_mask else 0
+    visible = width - config.privileged  # inputs that the actor sees
+    if visible - masked < 1:
+        raise ConfigError(
+            f"an observation of {width} cannot hold {config.privileged} entries for the critic alone "
+            f"(network.privileged), a mask of {masked} and something to see"
+        )
     actor_mlp, critic_mlp = (
-        MLP(
-            (inputs, *config.hidden, out),
+        make_mlp(
+            (inputs, *config.hidden, outputs),
             config.activation,
             orthogonal_init=orthogonal_init,
             out_gain=None if plain_heads else gain,
         )
-        for inputs, out, gain in ((visible, head.num_params, 0.01), (width, 1, 1.0))
+        for inputs, outputs, gain in ((visible, head.num_params, 0.01), (width, 1, 1.0))
     )
     partial = masked or config.privileged
     return ActorCritic(
         encoder, trunk, PartialActor(actor_mlp, visible, masked) if partial else actor_mlp, critic_mlp, head
     )
+
+
+FORBIDDEN = -1e8
+"""Logit of a masked action: its probability is exactly 0, and log-probabilities stay finite."""
+
+
+class PartialActor(nn.Module):
+    """An actor on the first `visible` inputs, of which the last `masked` mark the allowed actions."""
+
+    def __init__(self, actor: nn.Module, visible: int, masked: int) -> None:
+        super().__init__()
+        self.actor, self.visible, self.masked = actor, visible, masked
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[B, visible or more] → action parameters [B, A]."""
+        seen = features[..., : self.visible]
+        params: Tensor = self.actor(seen)
+        return params.masked_fill(seen[..., self.visible - self.masked :] == 0, FORBIDDEN) if self.masked else params

@@ -1,4 +1,4 @@
-"""All parameters of a network as one vector: clipping and the optimiser then cost one operation, not one a layer."""
+"""All parameters of a network as one vector, so that clipping and the optimiser take one operation each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 def flatten_parameters(network: nn.Module) -> nn.Parameter:
     """A vector that shares memory with every parameter of `network`, and its gradient with every gradient.
 
-    Names, shapes and `state_dict` of the network stay as they are. Move it to its device before, not after.
+    Names, shapes and `state_dict` of the network do not change. Move it to its device before this call.
     """
     parameters = list(network.parameters())
     flat = nn.Parameter(torch.cat([_in_memory_order(parameter.detach()) for parameter in parameters]))

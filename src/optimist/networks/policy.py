@@ -1,4 +1,4 @@
-"""What the collector, evaluations and anchors ask of a policy network, whatever it learns."""
+"""PolicyNetwork: the interface of actor-critics and Q-networks for collectors, evaluations and anchors."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from torch import Tensor, nn
 
 
 class PolicyNetwork(nn.Module, ABC):
-    """A network that acts, and that says how probable an action is and what a state is worth."""
+    """A network that samples actions and gives their log-probabilities and state values."""
 
     @abstractmethod
     def act(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A sampled action per row."""
 
-    def chances(self, rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """The random numbers that so many decisions take, a row each: drawn before it is known who decides when."""
-        raise NotImplementedError(f"{type(self).__name__} draws when it acts")
+    def sample_noise(self, num_rows: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Action noise for `num_rows` decisions, drawn ahead of time."""
+        raise NotImplementedError(f"{type(self).__name__} cannot sample action noise ahead of time: use act")
 
-    def act_on(self, obs: Tensor, chances: Sequence[Tensor]) -> Tensor:
-        """As `act`, by numbers that are drawn already."""
-        raise NotImplementedError(f"{type(self).__name__} draws when it acts")
+    def act_with_noise(self, obs: Tensor, noise: Sequence[Tensor]) -> Tensor:
+        """As `act`, with rows of `sample_noise`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot sample action noise ahead of time: use act")
 
     @abstractmethod
     def act_greedily(self, obs: Tensor) -> Tensor:
         """The best action per row."""
 
     def observe(self, obs: Tensor) -> None:
-        """Look at fresh observations [B, ...], between updates; those that keep statistics of them do so here."""
+        """Update running statistics from fresh observations [B, ...], between updates."""
 
     def follow(self, other: PolicyNetwork) -> None:
-        """Act as `other`, of the same kind, acts now."""
+        """Copy the acting behaviour of `other`, a network of the same kind."""
         self.load_state_dict(other.state_dict())
 
     @abstractmethod

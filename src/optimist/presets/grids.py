@@ -1,25 +1,24 @@
-"""What the presets of our two sparse-reward grids share: one setting for all methods, none of it tuned per method."""
+"""DeepSea and Key-Door-Treasure, two grids with sparse rewards: one set of values for all methods, tuned for none."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated
 
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig, ValueBasedConfig
-from optimist.anchors.config import SILConfig
 from optimist.config import (
     A2CConfig,
     ACPERConfig,
-    AlgorithmConfig,
+    DQNConfig,
     EnvConfig,
     NetworkConfig,
+    OPRConfig,
     PPOConfig,
+    RainbowConfig,
     RunConfig,
+    SILConfig,
+    ValueBasedConfig,
 )
-from optimist.core.config import OPRConfig
-
-NO_OPR = OPRConfig(enabled=False)
-NO_SIL = SILConfig()
+from optimist.presets.registry import VALUE_BASED_OPR, Method, register
 
 PPO = PPOConfig(
     rollout_steps=64,  # × 16 envs = 1,024 steps an update
@@ -28,100 +27,96 @@ PPO = PPOConfig(
     learning_rate=1e-3,
     entropy_coef=0.01,
 )
-
 A2C = A2CConfig(
     rollout_steps=16,  # × 16 envs; ours: with A2C's usual 5, no rollout holds a whole DeepSea-12 episode
     learning_rate=1e-3,  # as PPO's
     entropy_coef=0.01,
 )
-
-
 ACPER = ACPERConfig(
     rollout_steps=A2C.rollout_steps,
     learning_rate=A2C.learning_rate,
     entropy_coef=A2C.entropy_coef,
     max_grad_norm=A2C.max_grad_norm,
-    replay_start=1_000,  # ours: the 10,000 of Atari runs are a twentieth of this one
+    replay_start=1_000,  # ours: the 10,000 of Atari runs are a twentieth of this run
 )
-
 DQN = DQNConfig(
     rollout_steps=4,  # × 16 envs = 64 steps an update
     gradient_steps=8,
-    minibatch_size=64,  # each step is learnt from 8 times; PPO's 4 passes take larger minibatches
+    minibatch_size=64,  # each step is replayed 8 times; PPO's 4 passes use larger minibatches
     learning_rate=1e-3,  # as PPO's
     epsilon_steps=100_000,  # half of the run
     epsilon_final=0.01,  # at the usual 0.05 one of four DeepSea-12 episodes fails by chance
     target_interval=1_000,
 )
-
 RAINBOW = RainbowConfig(
     rollout_steps=DQN.rollout_steps,
     gradient_steps=DQN.gradient_steps,
     minibatch_size=DQN.minibatch_size,
     learning_rate=DQN.learning_rate,
     target_interval=DQN.target_interval,
-    value_min=-1.0,  # returns lie between −0.01 and 1.1
+    value_min=-1.0,  # returns are between −0.01 and 1.1
     value_max=2.0,
 )
 
-VALUE_BASED_OPR = OPRConfig(bc_batch_size=64)
-"""Our default, with as many cloned steps as a value-based learner's minibatch has replayed ones: its gradient steps are
-many and small."""
-
-
-def stock_sil(learner: str) -> SILConfig:
-    """The SIL authors' settings; ours is only that it does not wait for 100 steps, eight successes of DeepSea-12."""
-    return replace(SILConfig.stock(learner), start_transitions=1)
-
-
-class Method(NamedTuple):
-    """A learner and what holds it to the past."""
-
-    name: str
-    algorithm: AlgorithmConfig
-    opr: OPRConfig
-    sil: SILConfig
-    text: str
-
-
-METHODS = (
-    Method("ppo-sil", PPO, NO_OPR, stock_sil("ppo"), "PPO with self-imitation, its authors' settings"),
-    Method("ppo-opr-sil", PPO, OPRConfig(), stock_sil("ppo"), "PPO with OPR, our default, and self-imitation"),
-    Method("a2c-sil", A2C, NO_OPR, stock_sil("a2c"), "A2C with self-imitation, its authors' settings"),
-    Method("a2c-sil-opr", A2C, OPRConfig(), stock_sil("a2c"), "A2C with OPR, our default, and self-imitation"),
-    Method("acper", ACPER, NO_OPR, NO_SIL, "Actor-critic with prioritised replay, a reconstruction"),
-    Method("acper-opr", ACPER, OPRConfig(), NO_SIL, "ACPER with OPR, our default"),
-    Method("dqn", DQN, NO_OPR, NO_SIL, "DQN"),
-    Method("dqn-opr", DQN, VALUE_BASED_OPR, NO_SIL, "DQN with OPR, our default"),
-    Method("rainbow", RAINBOW, NO_OPR, NO_SIL, "Rainbow"),
-    Method("rainbow-opr", RAINBOW, VALUE_BASED_OPR, NO_SIL, "Rainbow with OPR, our default"),
+OPR = OPRConfig()
+# The paper's method and Atari numbers with a memory that fits a grid: `capacity_transitions` 100 → 5,000, and no limit
+# by episodes (none is shorter than a step). The paper gives no K and no number of cloned rows; these are ours.
+PAPER_OPR = replace(
+    OPRConfig.paper("atari"), capacity_transitions=5_000, capacity_episodes=5_000, return_window=100, bc_batch_size=256
 )
-"""Beyond PPO, A2C and OPR, which have functions of their own."""
+# The SIL authors' settings. Ours: imitation starts at once, as 100 steps are eight successful DeepSea-12 episodes.
+SIL_PPO = replace(SILConfig.stock("ppo"), start_transitions=1)
+SIL_A2C = replace(SILConfig.stock("a2c"), start_transitions=1)
 
 
-def literal_opr() -> OPRConfig:
-    """The paper's method and Atari numbers, with a memory that fits a grid.
+def _methods(task: str) -> dict[str, Method]:
+    return {
+        "ppo": Method(f"PPO on {task}.", PPO),
+        "opr": Method(f"PPO with OPR, our default, on {task}.", PPO, OPR),
+        "opr-paper": Method(f"PPO with the paper's OPR on {task}; memory of 5,000 transitions.", PPO, PAPER_OPR),
+        "a2c": Method(f"A2C on {task}.", A2C),
+        "a2c-opr": Method(f"A2C with OPR, our default, on {task}.", A2C, OPR),
+        "ppo-sil": Method(f"PPO with self-imitation, its authors' settings, on {task}.", PPO, sil=SIL_PPO),
+        "ppo-opr-sil": Method(f"PPO with OPR, our default, and self-imitation, on {task}.", PPO, OPR, SIL_PPO),
+        "a2c-sil": Method(f"A2C with self-imitation, its authors' settings, on {task}.", A2C, sil=SIL_A2C),
+        "a2c-sil-opr": Method(f"A2C with OPR, our default, and self-imitation, on {task}.", A2C, OPR, SIL_A2C),
+        "acper": Method(f"Actor-critic with prioritised replay, a reconstruction, on {task}.", ACPER),
+        "acper-opr": Method(f"ACPER with OPR, our default, on {task}.", ACPER, OPR),
+        "dqn": Method(f"DQN on {task}.", DQN),
+        "dqn-opr": Method(f"DQN with OPR, our default, on {task}.", DQN, VALUE_BASED_OPR),
+        "rainbow": Method(f"Rainbow on {task}.", RAINBOW),
+        "rainbow-opr": Method(f"Rainbow with OPR, our default, on {task}.", RAINBOW, VALUE_BASED_OPR),
+    }
 
-    Changed: `capacity_transitions` 100 → 5,000, and `capacity_episodes` out of the way (no episode is shorter than a
-    step). Of the values the paper does not give, K = 100 and 256 cloned steps a minibatch are ours.
-    """
-    return replace(
-        OPRConfig.paper("atari"),
-        capacity_transitions=5_000,
-        capacity_episodes=5_000,
-        return_window=100,
-        bc_batch_size=256,
-    )
+
+def deepsea(
+    method: Method,
+    size: Annotated[
+        int, "N. Rows and columns of the grid; random actions reach the treasure with probability 2^−N."
+    ] = 12,
+) -> RunConfig:
+    """DeepSea: N rows to descend, one path to the treasure, a small cost on the way."""
+    return _grid("optimist/DeepSea-v0", method, size=size)
 
 
-def grid_config(env: EnvConfig, algorithm: AlgorithmConfig, opr: OPRConfig, sil: SILConfig = NO_SIL) -> RunConfig:
-    """A run of 200,000 steps on a grid; MLP-64 on one-hot observations."""
+def keydoor(
+    method: Method,
+    height: Annotated[int, "H. Rows of the H × 9 grid."] = 6,
+    apple: Annotated[bool, "Put an apple worth 0.1 near the start."] = False,
+) -> RunConfig:
+    """Key-Door-Treasure: fetch the key that unlocks the way to the treasure."""
+    return _grid("optimist/KeyDoorTreasure-v0", method, height=height, apple=apple)
+
+
+def _grid(env_id: str, method: Method, **kwargs: int) -> RunConfig:
     return RunConfig(
         total_steps=200_000,
-        env=env,
-        network=NetworkConfig(hidden=(64, 64), activation="tanh"),
-        algorithm=algorithm,
-        opr=opr,
-        sil=sil,
-        log_every=16 if isinstance(algorithm, ValueBasedConfig) else 1,  # their updates are of 64 steps
+        env=EnvConfig(id=env_id, num_envs=16, kwargs=kwargs),
+        network=NetworkConfig(hidden=(64, 64), activation="tanh"),  # on one-hot observations
+        algorithm=method.algorithm,
+        log_every=16 if isinstance(method.algorithm, ValueBasedConfig) else 1,  # their updates are of 64 steps
     )
+
+
+register("deepsea", _methods("DeepSea"), deepsea)
+register("keydoor", _methods("Key-Door-Treasure"), keydoor)

@@ -1,1 +1,1 @@
-"""Replay: steps as they were executed, kept once, drawn as n-step transitions, uniformly or by priority."""
+"""Experience stores: transitions, prioritised transitions, segments and past steps."""

@@ -1,4 +1,4 @@
-"""The observations of a replay: each kept once, of stacked images each frame once."""
+"""Observations of a replay buffer: each is stored once, of stacked images each frame once."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from optimist.errors import ConfigError
 
 
 class ObservationRing:
-    """A ring of `size` observations, those of N environments in turn, so that i + N follows i.
+    """A ring buffer of `size` observations, those of N environments in turn: i + N follows i.
 
-    What follows a step is the next observation of its environment. Only the one behind a time limit, after which the
-    environment has moved on, is kept apart (`finals`). Of image stacks the newest frame is kept, and how many older
-    frames belong to the same episode (`ages`): stacks are put together again when drawn, and filled up as the
-    environment fills its own after a reset, with zeros or by repeating the first frame.
+    The next observation of a step is the next one of its environment. Only the observation after a time limit, where
+    the environment resets, is stored separately (`finals`). Of image stacks the newest frame is stored, and the number
+    of older frames in the same episode (`ages`). Stacks are rebuilt when drawn, and padded as the environment pads them
+    after a reset: with zeros or the first frame.
     """
 
     def __init__(self, size: int, num_envs: int, frame_stack: int, like: Tensor, device: torch.device | str) -> None:
-        """`like`: one observation as the environments give it."""
+        """`like`: one observation of the environments."""
         self.size, self.num_envs, self.frame_stack = size, num_envs, frame_stack
         shape = like.shape[1:] if frame_stack > 1 else like.shape
         self.frames = torch.empty((size, *shape), dtype=like.dtype, device=device)
         self.ages = torch.zeros(size if frame_stack > 1 else 0, dtype=torch.uint8, device=device)
-        self.repeats = False  # how stacks are filled up: with zeros, or with the first frame
+        self.repeats = False  # stacks are padded with the first frame, not with zeros
         self.finals = torch.empty((0, *shape), dtype=like.dtype, device=device)
         self.final_slots = torch.zeros(size, dtype=torch.int32, device=device)
         self.num_finals = 0  # ever written
@@ -35,10 +35,9 @@ class ObservationRing:
         self._backwards = torch.arange(frame_stack - 1, -1, -1, device=device)
 
     def add(self, spans: list[tuple[slice, slice]], obs: Tensor, starts: Tensor | None, *, fresh: bool) -> None:
-        """Write rows [T, N, ...]; `spans` says which positions take which of the T·N.
+        """Write rows [T, N, ...]; `spans` maps positions to slices of the T·N rows.
 
-        `starts` [T, N]: where an episode begins; needed for stacks only. `fresh`: all environments have just been
-        reset.
+        `starts` [T, N]: where an episode begins; needed for stacks only. `fresh`: all environments were just reset.
         """
         rows = obs.flatten(0, 1)
         if self.frame_stack > 1:
@@ -50,9 +49,9 @@ class ObservationRing:
         self._write(self.frames, spans, rows)
 
     def add_finals(self, time: int, oldest: int, positions: Tensor, counts: list[int], obs: Tensor) -> None:
-        """What followed the steps at `positions` [M], of which `counts[t]` lie in row `time` + t.
+        """Store the observations after the steps at `positions` [M]; `counts[t]` of them are in row `time` + t.
 
-        `oldest`: the first row that is still kept; finals of earlier ones make room.
+        `oldest`: the first row still stored; the finals of earlier rows are overwritten.
         """
         while self._kept and self._kept[0][0] < oldest:
             self._kept.popleft()
@@ -66,14 +65,14 @@ class ObservationRing:
         self.num_finals += len(obs)
 
     def at(self, positions: Tensor) -> Tensor:
-        """The observations at `positions` [B]."""
+        """Return the observations at `positions` [B]."""
         newest = self.frames.index_select(0, positions)
         if self.frame_stack == 1:
             return newest
         return self._stacked(positions, newest, self.ages[positions].long())
 
     def after(self, positions: Tensor, truncated: Tensor | None) -> Tensor:
-        """The observations that followed the steps at `positions` [B]; `truncated` [B] marks those kept apart."""
+        """Return the observations after the steps at `positions` [B]; `truncated` [B] marks those in `finals`."""
         following = (positions + self.num_envs) % self.size
         newest = self.frames.index_select(0, following)
         ages = self.ages[following].long() if self.frame_stack > 1 else None
@@ -90,7 +89,7 @@ class ObservationRing:
         return sum(tensor.nbytes for tensor in (self.frames, self.ages, self.finals, self.final_slots))
 
     def state_dict(self, filled: int) -> dict[str, Any]:
-        """The first `filled` positions, and all that is kept apart."""
+        """Return the first `filled` positions and the finals."""
         return {
             "frames": self.frames[:filled],
             "ages": self.ages[:filled],
@@ -103,7 +102,7 @@ class ObservationRing:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
+        """Restore `state_dict`."""
         for column, saved in ((self.frames, "frames"), (self.ages, "ages"), (self.final_slots, "final_slots")):
             column[: len(state[saved])] = state[saved].to(column.device)
         self._age, self.repeats = state["age"].to(self.frames.device), state["repeats"]
@@ -111,7 +110,7 @@ class ObservationRing:
         self._kept = deque((row, count) for row, count in state["kept"])
 
     def _stacked(self, positions: Tensor, newest: Tensor, ages: Tensor) -> Tensor:
-        """[B, stack, ...]: `newest` behind the older frames of the same environment and episode."""
+        """[B, stack, ...]: `newest` after the older frames of the same environment and episode."""
         back = self._backwards[:-1].expand(len(positions), -1)  # [B, stack − 1]
         missing = back > ages.unsqueeze(-1)
         if self.repeats:
@@ -132,7 +131,7 @@ class ObservationRing:
         return torch.stack(ages)
 
     def _learn_padding(self, obs: Tensor) -> None:
-        """Look how the environment fills a stack after a reset."""
+        """Detect how the environment pads a stack after a reset."""
         older, newest = obs[:, :-1], obs[:, -1:]
         if not bool(older.any()):
             self.repeats = False
@@ -145,7 +144,7 @@ class ObservationRing:
             )
 
     def _grow(self, size: int, live: int) -> None:
-        """More room for finals; the last `live` of them are still needed and get new slots."""
+        """Enlarge `finals`; the last `live` of them are still needed and get new slots."""
         grown = self.finals.new_zeros((size, *self.finals.shape[1:]))
         if live:
             serials = torch.arange(self.num_finals - live, self.num_finals, device=self.finals.device)

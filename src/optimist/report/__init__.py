@@ -1,1 +1,4 @@
-"""Station 9. Runs → tables, figures and statements with intervals."""
+"""Run folders and results files → one page with tables, figures and intervals."""
+
+TITLE = "Training runs and results"
+"""The page's default title."""

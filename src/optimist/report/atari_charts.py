@@ -1,4 +1,4 @@
-"""Charts over many games: highest-score counts, aggregates with intervals, profiles, improvement, efficiency."""
+"""Charts over many Atari games: highest-score counts, aggregates, profiles, improvement, sample efficiency."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optimist.report import aggregate
-from optimist.report.charts import INK, MUTED, PALETTE, Chart, Key, Panel, step_axis
-from optimist.report.published import PublishedColumn, highest_counts
-from optimist.report.runs import RETURN, Run
-from optimist.report.score_charts import row_label, rows_from_top
-from optimist.report.scores import Statistic, counted
-from optimist.report.study import aligned
+from optimist.report.charts import INK, MUTED, PALETTE, Chart, Key, Panel, Rows, aligned, draw_band, step_axis
+from optimist.report.comparison import draw_estimate
+from optimist.report.formatting import counted
+from optimist.report.published import PublishedColumn, highest_counts, human_normalized
+from optimist.report.runs import FLOAT, RETURN, Run
+from optimist.stats import aggregate as stats
 
-FLOAT = NDArray[np.float64]
 STATISTICS: dict[str, Callable[[Any], FLOAT]] = {
-    "IQM": aggregate.iqm,
-    "median": aggregate.median,
-    "mean": aggregate.mean,
-    "optimality gap (lower is better)": aggregate.optimality_gap,
+    "IQM": stats.iqm,
+    "median": stats.median,
+    "mean": stats.mean,
+    "optimality gap (lower is better)": stats.optimality_gap,
 }
 REPS = 2000
-TOO_FEW = "none for a single run a game, and too narrow for fewer than five"
+TOO_FEW = "none for one run per game, too narrow for fewer than five"
+DASHES = ("--", ":", "-.", "-")
 
 
 class Normalized(NamedTuple):
-    """Human-normalised scores of one column on the games all columns share: [R, G], and whether they are ours."""
+    """Human-normalised scores [R, G] of one column, measured here or published."""
 
     name: str
     scores: FLOAT
@@ -38,35 +36,36 @@ class Normalized(NamedTuple):
 
 
 def normalized(
-    ours: Mapping[str, Sequence[Run]],
-    published: Sequence[PublishedColumn],
-    keys: Mapping[str, Key],
-    statistic: Statistic,
+    ours: Mapping[str, Mapping[str, Sequence[float]]], published: Sequence[PublishedColumn], keys: Mapping[str, Key]
 ) -> tuple[list[Normalized], list[str]]:
-    """Our and published columns, human-normalised, on the games that all of ours and all of theirs have."""
-    found_in = {name: by_game(runs, statistic) for name, runs in ours.items()}
-    games = [game for game in sorted(set.intersection(*(set(found) for found in found_in.values())) if found_in else ())
-             if all(game in column.scores for column in published)]  # fmt: skip
+    """Our and published columns, human-normalised, on the games that all of them have; and these games."""
+    shared = set.intersection(*map(set, ours.values())) if ours else set()
+    games = sorted(game for game in shared if all(game in column.scores for column in published))
     if not games:
         return [], []
-    found = []
-    for name, scores in found_in.items():
-        matrix = aggregate.score_matrix(aggregate.human_normalized({game: scores[game] for game in games}))
-        found.append(Normalized(name, matrix, True, keys[name]))
-    for column in published:
-        single = aggregate.human_normalized({game: [column.scores[game].value] for game in games})
-        found.append(Normalized(column.label, aggregate.score_matrix(single), False, Key(column.label, MUTED)))
-    return found, games
+
+    def matrix(scores: Mapping[str, Sequence[float]]) -> FLOAT:
+        return stats.score_matrix(human_normalized({game: scores[game] for game in games}))
+
+    columns = [Normalized(name, matrix(scores), True, keys[name]) for name, scores in ours.items()]
+    for at, column in enumerate(published):
+        single = {game: [value] for game, value in column.scores.items()}
+        key = Key(column.label, MUTED, DASHES[at % len(DASHES)])
+        columns.append(Normalized(column.label, matrix(single), False, key))
+    return columns, games
 
 
 def aggregates(columns: Sequence[Normalized], games: Sequence[str], name: str) -> Chart:
     """IQM, median, mean and optimality gap; ours with bootstrap intervals, published ones as points."""
-    height = 0.55 + 0.36 * len(columns)
-    panels = [Panel(title, _draw_aggregate(columns, statistic), height) for title, statistic in STATISTICS.items()]
+    labels = Rows([column.name for column in columns])
+    height = 0.55 + 0.38 * labels.units
+    panels = [
+        Panel(title, _draw_aggregate(columns, labels, statistic), height) for title, statistic in STATISTICS.items()
+    ]
     runs = "; ".join(f"{column.name} {column.scores.shape[0]}" for column in columns if column.ours)
     caption = (
-        f"Human-normalised scores on {counted(len(games), 'game')}; runs a game: {runs}. Bars: 95 % "
-        f"intervals, stratified bootstrap ({REPS:,} resamples); {TOO_FEW}. Hollow: published, one number a game."
+        f"Human-normalised scores on {counted(len(games), 'game')}; runs per game: {runs}. Bars: 95 % "
+        f"intervals, stratified bootstrap ({REPS:,} resamples); {TOO_FEW}. Hollow: published, one number per game."
     )
     return Chart(name, "Aggregate scores with intervals", panels, caption, (), (4.3, height), 2)
 
@@ -77,32 +76,25 @@ def profiles(columns: Sequence[Normalized], games: Sequence[str], name: str) -> 
     low = min(0.0, float(min(np.nanmin(column.scores) for column in columns if column.ours)))
     levels = np.linspace(low, top, 121)
 
+    def profile(scores: FLOAT) -> FLOAT:
+        return stats.performance_profile(scores, levels)
+
     def draw(axis: Any) -> None:
         for column in columns:
+            key = column.key
             if column.ours:
-                profile = aggregate.bootstrap(
-                    column.scores, lambda x: aggregate.performance_profile(x, levels), reps=500
-                )
-                axis.plot(levels, profile.value, color=column.key.color, linestyle=column.key.dash)
-                axis.fill_between(levels, profile.low, profile.high, color=column.key.color, alpha=0.16, linewidth=0)
+                draw_band(axis, levels, *stats.bootstrap(column.scores, profile, reps=500), key)
             else:
-                dash = _published_dash(columns, column)
-                axis.plot(
-                    levels,
-                    aggregate.performance_profile(column.scores, levels),
-                    color=MUTED,
-                    linestyle=dash,
-                    linewidth=1,
-                )
+                axis.plot(levels, profile(column.scores), color=key.color, linestyle=key.dash, linewidth=1)
         axis.axvline(1.0, color=INK, linewidth=0.7)
-        axis.set(ylim=(0, 1.02), xlim=(low, top), xlabel="human-normalised score (1: a human's)",
-                 ylabel="share of runs above it")  # fmt: skip
+        axis.set(ylim=(0, 1.02), xlim=(low, top), xlabel="human-normalised score (1: human)")
+        axis.set_ylabel("share of runs above it")
 
-    keys = [c.key if c.ours else Key(c.name, MUTED, _published_dash(columns, c)) for c in columns]
     caption = (
         f"Performance profiles on {counted(len(games), 'game')}: higher is better everywhere. Bands: 95 % "
-        f"intervals of the stratified bootstrap, pointwise; {TOO_FEW}. Thin: published, one number a game."
+        f"intervals of the stratified bootstrap, pointwise; {TOO_FEW}. Thin: published, one number per game."
     )
+    keys = [column.key for column in columns]
     return Chart(name, "Performance profiles", [Panel("", draw)], caption, keys, (4.6, 3.0), 1)
 
 
@@ -113,21 +105,21 @@ def improvement(columns: Sequence[Normalized], games: Sequence[str], name: str) 
     if not pairs:
         return None
 
+    rows = Rows([f"{first.name}  >  {second.name}" for first, second in pairs])
+
     def draw(axis: Any) -> None:
-        for row, (first, second) in enumerate(pairs):
-            estimate = aggregate.bootstrap_improvement(first.scores, second.scores, reps=REPS)
-            axis.plot([estimate.low, estimate.high], [row, row], color=first.key.color, linewidth=5, alpha=0.35)
-            axis.plot(estimate.value, row, "o", color=first.key.color, markersize=5)
-            row_label(axis, f"{first.name}  >  {second.name}", row)
+        for row, (first, second) in zip(rows.at, pairs, strict=True):
+            estimate = stats.bootstrap_improvement(first.scores, second.scores, reps=REPS)
+            draw_estimate(axis, row, first.key.color, *map(float, estimate))
         axis.axvline(0.5, color=INK, linewidth=0.7)
         axis.set(xlim=(0, 1), xlabel="probability of improvement")
-        rows_from_top(axis, len(pairs))
+        rows.draw(axis)
 
     caption = (
-        f"Averaged over {counted(len(games), 'game')}, ties count half. Right of ½ the first is better; "
+        f"Mean over {counted(len(games), 'game')}, ties count half. Right of ½ the first is better; "
         f"bars: 95 % intervals of the bootstrap ({REPS:,} resamples) of both sides; {TOO_FEW}."
     )
-    height = 0.7 + 0.4 * len(pairs)
+    height = 0.7 + 0.4 * rows.units
     return Chart(name, "Probability of improvement", [Panel("", draw)], caption, (), (4.6, height), 1)
 
 
@@ -135,61 +127,61 @@ def efficiency(
     columns: Mapping[str, Sequence[Run]], keys: Mapping[str, Key], games: Sequence[str], name: str
 ) -> Chart | None:
     """IQM of human-normalised training returns over steps."""
-    from optimist.envs.atari.games import get_game
-
-    found: dict[str, tuple[FLOAT, aggregate.Estimate]] = {}
+    found: dict[str, tuple[FLOAT, stats.Estimate]] = {}
     for label, runs in columns.items():
         chosen = [run for run in runs if run.env in games and RETURN in run.curves]
         steps, values = aligned([run.curves[RETURN] for run in chosen]) if chosen else (np.empty(0), np.empty(0))
-        per_game = [[at for at, run in enumerate(chosen) if run.env == game] for game in games]
-        if not len(steps) or not all(per_game):
+        rows = {game: [at for at, run in enumerate(chosen) if run.env == game] for game in games}
+        if not len(steps) or not all(rows.values()):
             continue
-        curves = np.full((len(steps), max(map(len, per_game)), len(games)), np.nan)
-        for column, (game, rows) in enumerate(zip(games, per_game, strict=True)):
-            for place, row in enumerate(rows):
-                known = get_game(game)
-                curves[:, place, column] = (values[row] - known.random_score) / (known.human_score - known.random_score)
-        found[label] = steps, aggregate.sample_efficiency(curves, reps=500)
+        curves = np.full((len(steps), max(map(len, rows.values())), len(games)), np.nan)
+        for column, game in enumerate(games):
+            for place, row in enumerate(rows[game]):
+                curves[:, place, column] = human_normalized({game: values[row]})[game]
+        found[label] = steps, stats.sample_efficiency(curves, reps=500)
     if not found:
         return None
 
     def draw(axis: Any) -> None:
         scale = step_axis(axis, max(steps[-1] for steps, _ in found.values()))
         for label, (steps, estimate) in found.items():
-            key = keys[label]
-            axis.plot(steps * scale, estimate.value, color=key.color, linestyle=key.dash)
-            axis.fill_between(steps * scale, estimate.low, estimate.high, color=key.color, alpha=0.16, linewidth=0)
+            draw_band(axis, steps * scale, *estimate, keys[label])
         axis.set_ylabel("IQM of human-normalised return")
 
     caption = (
-        f"IQM over all runs of {counted(len(games), 'game')}, mean of the last 100 training games at each "
-        f"moment. Bands: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
+        f"IQM over all runs of {counted(len(games), 'game')}, mean of the last 100 training episodes at each "
+        f"step. Bands: 95 % intervals of the stratified bootstrap; {TOO_FEW}."
     )
     return Chart(name, "Sample efficiency", [Panel("", draw)], caption, [keys[label] for label in found], (4.6, 2.9), 1)
 
 
-def counts(ours: Mapping[str, Mapping[str, float]], published: Sequence[PublishedColumn], games: Sequence[str], *,
-           name: str, title: str) -> Chart:  # fmt: skip
-    """In how many games each column has the highest score: as printed, and with our columns among them."""
-    printed = [(column.method, _values(column)) for column in published]
+def counts(
+    ours: Mapping[str, Mapping[str, float]],
+    printed: dict[str, Mapping[str, float]],
+    games: Sequence[str],
+    *,
+    name: str,
+    title: str,
+) -> Chart:
+    """Games in which each column has the highest score: as printed, and together with our columns."""
     paper = highest_counts(printed, games)
-    panels = [Panel(f"As printed, {len(games)} games", _draw_bars(paper, {}), 0.6 + 0.27 * len(paper))]
+    panels = [Panel(f"As printed, {len(games)} games", _draw_bars(paper, ()), 0.6 + 0.27 * len(paper))]
     shared = [game for game in games if all(game in column for column in ours.values())]
     if ours and shared:
-        named = {f"ours: {label}": dict(column) for label, column in ours.items()}  # the paper has a PPO, too
-        together = highest_counts([*printed, *named.items()], shared)
-        title_2 = f"With our runs, {counted(len(shared), 'game')}"
-        panels.append(Panel(title_2, _draw_bars(together, named), 0.6 + 0.27 * len(together)))
+        named = {f"ours: {label}": column for label, column in ours.items()}  # the paper has a PPO, too
+        together = highest_counts(printed | named, shared)
+        more = f"With our runs, {counted(len(shared), 'game')}"
+        panels.append(Panel(more, _draw_bars(together, tuple(named)), 0.6 + 0.27 * len(together)))
     caption = (
-        "A tie counts for each of those that share it. As printed: the OPR paper's own columns, with the doubts listed "
+        "A tie counts for every column that shares it. As printed: the OPR paper's own columns, with the doubts listed "
         "below its table. "
         + ("With our runs: games on which all our columns have a finished run. " if len(panels) > 1 else "")
-        + "Columns differ in budget, statistic and number of runs; a count does not say by how much, or how surely."
+        + "Columns differ in budget, statistic and number of runs; a count says nothing about size or certainty."
     )
     return Chart(name, title, panels, caption, (), (4.3, 2.4), 2)
 
 
-def _draw_bars(numbers: Mapping[str, int], ours: Mapping[str, Any]) -> Any:
+def _draw_bars(numbers: Mapping[str, int], ours: Sequence[str]) -> Any:
     def draw(axis: Any) -> None:
         names = sorted(numbers, key=lambda name: -numbers[name])
         most = max(*numbers.values(), 1)
@@ -197,7 +189,7 @@ def _draw_bars(numbers: Mapping[str, int], ours: Mapping[str, Any]) -> Any:
         axis.barh(range(len(names)), [numbers[name] for name in names], color=colors, height=0.62)
         for row, name in enumerate(names):
             axis.text(numbers[name] + 0.01 * most, row, str(numbers[name]), va="center", fontsize=8.5)
-        axis.set_yticks(range(len(names)), [_wrapped(name) for name in names])
+        axis.set_yticks(range(len(names)), ["\n".join(textwrap.wrap(name, 22)) for name in names])
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlim(0, most * 1.12)
         axis.xaxis.get_major_locator().set_params(integer=True)
@@ -207,39 +199,15 @@ def _draw_bars(numbers: Mapping[str, int], ours: Mapping[str, Any]) -> Any:
     return draw
 
 
-def _draw_aggregate(columns: Sequence[Normalized], statistic: Callable[[Any], FLOAT]) -> Any:
+def _draw_aggregate(columns: Sequence[Normalized], rows: Rows, statistic: Callable[[Any], FLOAT]) -> Any:
     def draw(axis: Any) -> None:
-        for row, column in enumerate(columns):
+        for row, column in zip(rows.at, columns, strict=True):
             color = column.key.color
             if column.ours:
-                estimate = aggregate.bootstrap(column.scores, statistic, reps=REPS)
-                axis.plot([estimate.low, estimate.high], [row, row], color=color, linewidth=5, alpha=0.35)
-                axis.plot(estimate.value, row, "o", color=color, markersize=5)
+                draw_estimate(axis, row, color, *map(float, stats.bootstrap(column.scores, statistic, reps=REPS)))
             else:
                 axis.plot(statistic(column.scores), row, "D", color=color, markersize=4.5, markerfacecolor="none")
-            row_label(axis, column.name, row)
         axis.set_xlabel("human-normalised")
-        rows_from_top(axis, len(columns))
+        rows.draw(axis)
 
     return draw
-
-
-def _published_dash(columns: Sequence[Normalized], column: Normalized) -> str:
-    others = [c.name for c in columns if not c.ours]
-    return ("--", ":", "-.", "-")[others.index(column.name) % 4]
-
-
-def by_game(runs: Sequence[Run], statistic: Statistic) -> dict[str, list[float]]:
-    """The scores of each game."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        found.setdefault(run.env, []).append(run.scores[statistic].value)
-    return found
-
-
-def _values(column: PublishedColumn) -> dict[str, float]:
-    return {game: score.value for game, score in column.scores.items()}
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, 22)) or text

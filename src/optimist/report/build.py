@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import html
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import optimist
 from optimist.errors import RunFolderError
-from optimist.report import score_charts, score_tables, training_charts
-from optimist.report.atari_section import atari_parts
-from optimist.report.charts import Chart
-from optimist.report.figures import require_matplotlib
+from optimist.report import TITLE, comparison, training_charts
+from optimist.report.atari import atari_parts
+from optimist.report.charts import require_matplotlib
+from optimist.report.formatting import counted, short_steps
 from optimist.report.identify import ATARI, CAGE2
-from optimist.report.missing import callout, missing_section, of_kind
-from optimist.report.page import TITLE, Section, paragraph, render, tiles
+from optimist.report.page import Details, Part, Section, render_page, save_parts
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
-from optimist.report.runs import count_seeds
-from optimist.report.scores import STATISTICS, Statistic, Unlike, counted, short_steps
-from optimist.report.study import Study
+from optimist.report.runs import STATISTICS, Statistic, count_seeds
+from optimist.report.study import Family, Study, Unlike
 from optimist.report.tables import Cell, Head, Table
-from optimist.report.training_charts import slug
-from optimist.tracking.atomic import disk_errors, write_text
+from optimist.tracking.files import disk_errors, write_text
 
 PAGE = "report.html"
-PARTS = {"figures": (".svg", ".png"), "tables": (".md", ".csv", ".tex")}
-Part = Table | Chart | str
+FILES = {"figures": (".svg", ".png", ".pdf"), "tables": (".md", ".csv", ".tex")}
 
 
 def build_report(
@@ -39,8 +33,12 @@ def build_report(
     statistic: Statistic = "last-100",
     unlike: Unlike = "separate",
     published: bool = False,
+    command: str = "",
 ) -> Path:
-    """Writes the report, returns the page's path; `published` unfolds the paper's tables, even without Atari runs."""
+    """Write the report and return the page's path.
+
+    `published` opens the paper's tables, even without Atari runs; `command` is shown at the end of the page.
+    """
     require_matplotlib()
     _check_out(out)
     runs, problems = collect(folders)
@@ -49,156 +47,106 @@ def build_report(
         raise RunFolderError(f"no run below {', '.join(map(str, folders))}{detail}")
     study = Study(runs, problems, statistic, unlike)
     study.check()
-    _clear(out)
-    sections = [Section("overview", "Overview", _overview(study))]
-    families = [ATARI] if published and ATARI not in study.families() else []
-    for family in [*families, *study.families()]:
-        parts = [*(atari_parts(study, published=published) if family == ATARI else ()), *_family_parts(study, family)]
-        sections.append(Section(slug(family), family, "".join(_written(part, out) for part in parts)))
-    sections += _run_sections(study, out)
-    sections.append(Section("reading", "How to read this", _reading(study)))
-    command = _command(folders, out, title, statistic, unlike, published=published)
-    page = render(title, _lead(study), sections, _footer(command))
+    sections = [Section("overview", "Overview", [_overview(study)])]
+    families = study.families
+    if published and ATARI not in {family.name for family in families}:
+        families = [study.family(ATARI), *families]
+    for family in families:
+        parts = list(atari_parts(family, published=published)) if family.name == ATARI else []
+        sections.append(Section(family.slug, family.name, [*parts, *_family_parts(family)]))
+    sections.append(Section("runs-all", "Runs", list(_run_parts(study))))
+    page = render_page(
+        title, sections, problems, study=study, meaning=STATISTICS[statistic], facts=_facts(study),
+        version=optimist.__version__, time=f"{datetime.now(UTC):%Y-%m-%d %H:%M}", command=command,
+    )  # fmt: skip
     with disk_errors(out):
+        _clear(out)
+        for section in sections:
+            save_parts(section.parts, out)
         write_text(out / PAGE, page)
     return out / PAGE
 
 
 def _check_out(out: Path) -> None:
-    """A report may be written over a report, and into nothing else that is there."""
+    """Only an earlier report may be overwritten."""
     if out.exists() and not out.is_dir():
         raise RunFolderError(f"{out} is a file; a report needs a folder")
-    if out.exists() and not (out / PAGE).exists() and {path.name for path in out.iterdir()} - set(PARTS):
+    if out.exists() and not (out / PAGE).exists() and {path.name for path in out.iterdir()} - set(FILES):
         raise RunFolderError(f"{out} is not empty and holds no report; choose another -o")
 
 
 def _clear(out: Path) -> None:
-    """Folders for the parts, without those of an older report."""
-    with disk_errors(out):
-        for folder, suffixes in PARTS.items():
-            (out / folder).mkdir(parents=True, exist_ok=True)
-            for path in (out / folder).iterdir():
-                if path.suffix in suffixes:
-                    path.unlink()
+    """Make the folders for figures and tables, and remove those of an earlier report."""
+    for folder, suffixes in FILES.items():
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        for path in (out / folder).iterdir():
+            if path.suffix in suffixes:
+                path.unlink()
 
 
-def _written(part: Part, out: Path) -> str:
-    """The part as HTML; tables and charts also as files."""
-    if isinstance(part, str):
-        return part
-    with disk_errors(out):
-        part.save(out / ("tables" if isinstance(part, Table) else "figures"))
-    return part.html()
-
-
-def _family_parts(study: Study, family: str) -> Iterator[Part]:
-    for part in (
-        score_tables.scores_table(study, family, study.statistic),
-        score_tables.conversion_table(study, family),
-    ):
-        if part is not None:
-            yield part
-    others = [score_tables.scores_table(study, family, other) for other in STATISTICS if other != study.statistic]
-    found = [table for table in others if table is not None]
-    if found:
-        yield "<details><summary>The same runs under other statistics</summary>"
-        yield from found
-        yield "</details>"
-    charts = (
-        score_charts.seeds(study, family),
-        training_charts.cage_zoom(study) if family == CAGE2 else training_charts.learning(study, family),
-        training_charts.entropy(study, family),
-        training_charts.memory(study, family),
-        score_charts.ablations(study, family),
+def _family_parts(family: Family) -> Iterator[Part]:
+    others = [comparison.scores_table(family, other) for other in STATISTICS if other != family.statistic]
+    folded = [table for table in others if table is not None]
+    parts: tuple[Part | None, ...] = (
+        comparison.scores_table(family, family.statistic),
+        comparison.goals_table(family),
+        Details("The same runs under other statistics", folded) if folded else None,
+        comparison.goals_chart(family),
+        comparison.seeds_chart(family),
+        training_charts.cage_zoom(family) if family.name == CAGE2 else training_charts.learning(family),
+        training_charts.entropy(family),
+        training_charts.memory(family),
+        comparison.ablations_chart(family),
     )
-    yield from (chart for chart in charts if chart is not None)
+    yield from (part for part in parts if part is not None)
 
 
-def _run_sections(study: Study, out: Path) -> list[Section]:
-    table = _written(runs_table(study.runs), out) if study.runs else ""
-    pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.source == "run folder"]
+def _run_parts(study: Study) -> Iterator[Part]:
+    brief = {id(run): family.brief(run.env, family.labels.get(id(run), run.method))
+             for family in study.families for run in family.runs}  # fmt: skip
+    yield Details("Table of all runs", [runs_table(study.runs, brief)] if study.runs else [])
+    pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.config]
     rest = len(study.runs) - len(pages)
-    row = "which hold no more than a row of the table"
-    note = paragraph(f"Without a page of their own: {counted(rest, 'run')} from results files, {row}.") if rest else ""
-    return [
-        Section(
-            "runs-all", "Runs", f"<details><summary>Table of all runs</summary>{table}</details>{note}{''.join(pages)}"
-        ),
-        Section("missing", "What is missing", missing_section(study.problems)),
-    ]
+    if rest:
+        yield f"Without details: {counted(rest, 'run')} from results files, which hold only a row of the table."
+    yield from pages
 
 
-def _lead(study: Study) -> str:
-    finished = [run for run in study.runs if run.finished]
-    facts = [
-        ("finished runs", str(len(finished))),
-        ("unfinished", str(len(of_kind(study.problems, "unfinished")))),
-        ("methods", str(len({run.method for run in study.runs}))),
-        ("environments", str(len({(run.identity.family, run.env) for run in study.runs}))),
-        ("steps in all", short_steps(sum(run.steps for run in study.runs))),
-        ("statistic", study.statistic),
-    ]
-    words = paragraph(f"Scores are {study.statistic}: {STATISTICS[study.statistic]}. Intervals are 95 %.")
-    words += callout(study.problems)
-    return words + tiles(facts)
+def _facts(study: Study) -> dict[str, str]:
+    finished = sum(run.finished for run in study.runs)
+    unfinished = sum(problem.kind == "unfinished" for problem in study.problems)
+    return {
+        "finished runs": str(finished),
+        "unfinished": str(unfinished),
+        "methods": str(len({run.method for run in study.runs})),
+        "environments": str(len({(run.identity.family, run.env) for run in study.runs})),
+        "steps in total": short_steps(sum(run.steps for run in study.runs)),
+        "statistic": study.statistic,
+    }
 
 
-def _overview(study: Study) -> str:
-    """Which methods met which environments, with how many seeds."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for family in study.families():
-        for env in study.envs(family):
-            here = [run for run in study.of(family) if run.env == env]
-            methods = dict.fromkeys(run.method for run in here)
-            words = [
-                f"{name} ({count_seeds(run for run in here if run.method == name and run.finished)})"
-                for name in methods
-            ]
-            groups.setdefault((family, "; ".join(words)), []).append(env)
+def _overview(study: Study) -> Part:
+    """Which methods ran on which environments, with how many seeds."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for family in study.families:
+        for env in family.envs:
+            here = [run for run in family.runs if run.env == env]
+            seeds = {
+                name: count_seeds(run for run in here if run.method == name and run.finished)
+                for name in dict.fromkeys(run.method for run in here)
+            }
+            words = "; ".join(f"{name} ({count})" for name, count in seeds.items())
+            brief = "; ".join(f"{family.brief(env, name)} ({count})" for name, count in seeds.items())
+            groups.setdefault((family.name, words, brief), []).append(env)
     rows = [
-        [Cell(f"{len(envs)} games: {', '.join(envs)}" if len(envs) > 3 else "; ".join(envs)), Cell(family), Cell(words)]
-        for (family, words), envs in groups.items()
+        [
+            Cell(f"{len(envs)} games: {', '.join(envs)}" if len(envs) > 3 else "; ".join(envs)),
+            Cell(family),
+            Cell(words, brief=brief),
+        ]
+        for (family, words, brief), envs in groups.items()
     ]
     if not rows:
-        return paragraph("No runs were given: published numbers only.")
+        return "No runs were given: published numbers only."
     heads = [Head("environment", numeric=False), Head("family", numeric=False), Head("methods", numeric=False)]
-    return Table(
-        "overview", "What was run.", heads, rows, "In brackets: seeds of each method with a finished run."
-    ).html()
-
-
-def _reading(study: Study) -> str:
-    mixed = "One or more columns, marked *, mix budgets, sticky actions or statistics, as was asked for."
-    words = [
-        "last-100 is what training itself saw; final is the last policy on fresh episodes; best-epoch is the highest "
-        "of many evaluations. The last is a maximum: it grows with the number of evaluations and with their noise, and "
-        "no policy need be that good. It is here to be compared with sources that report it, and with nothing else.",
-        "A column holds scores of one statistic, one sticky-action probability and one budget. "
-        + (mixed if study.unlike == "mix" else "Others stand in columns of their own, named by what differs."),
-        "Small samples: an interval over two or three seeds is wide because little is known. Intervals that overlap do "
-        "not show that two methods are equal, and a missing interval means a single run.",
-        "Aggregates: IQM is the mean of the middle half of all runs of all games; the median looks at one game only, "
-        "the mean at outliers; the optimality gap says how far runs stay below a human. Intervals come from redrawing "
-        "runs within each game (stratified bootstrap), so they speak of other seeds, not of other games.",
-        "Human-normalised scores use the random and human scores of DQN Zoo; its random score of VideoPinball, "
-        "16,256.9, is 0.0 in other collections, which changes that game by an order of magnitude.",
-    ]
-    return "".join(paragraph(text) for text in words)
-
-
-def _command(
-    folders: Sequence[Path], out: Path, title: str, statistic: Statistic, unlike: Unlike, *, published: bool
-) -> str:
-    """What a shell takes to make this page again, from the same folder."""
-    words = ["optimist", "report", *map(str, folders), "-o", str(out)]
-    words += ["--title", title] if title != TITLE else []
-    words += ["--statistic", statistic] if statistic != "last-100" else []
-    words += ["--unlike", unlike] if unlike != "separate" else []
-    words += ["--published"] if published else []
-    return shlex.join(words)
-
-
-def _footer(command: str) -> str:
-    """The version, the time, and the command that makes the page again."""
-    now = datetime.now(UTC)
-    return f"<p>optimist {optimist.__version__}, {now:%Y-%m-%d %H:%M} UTC. <code>{html.escape(command)}</code></p>"
+    return Table("overview", "Runs.", heads, rows, "In parentheses: each method's number of seeds with a finished run.")

@@ -1,20 +1,24 @@
-"""Chart: small multiples drawn once for files (SVG, PNG) and panel by panel for the page, in colours that follow it."""
+"""Chart: small multiples drawn as files (SVG, PDF, PNG) and panel by panel for the page, in the page's colours."""
 
 from __future__ import annotations
 
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optimist.report.figures import require_matplotlib
-from optimist.report.scores import counted, short_number
+import numpy as np
+
+from optimist.errors import missing_extra
+from optimist.report.formatting import render, short_number
+from optimist.report.runs import FLOAT, Curve
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b4a9e")
-"""Okabe and Ito's colours without yellow and black, which a white or a dark page swallows, and a violet."""
+"""Okabe and Ito's colours without yellow and black, which are invisible on a white or a dark page, and a violet."""
 DASHES = ("-", "--", ":", "-.")
 INK, MUTED, GRID = "#1b1b1f", "#6b6b77", "#dddde3"
 VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)"} | {
@@ -29,16 +33,26 @@ STYLE = {
     "ytick.labelcolor": INK, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.6, "axes.axisbelow": True,
     "lines.linewidth": 1.5, "svg.fonttype": "none", "axes.unicode_minus": True, "axes.linewidth": 0.7,
     "xtick.major.width": 0.7, "ytick.major.width": 0.7, "figure.constrained_layout.use": True,
+    "axes.formatter.useoffset": False, "pdf.fonttype": 42,
 }  # fmt: skip
 OPEN_PANELS = 12
+POINTS = 160  # of a drawn curve
+NARROW, WIDE = 3.73, {1: 12.8, 2: 6.3}
+"""Widths of a panel on the page in inches of 96 pixels: on a phone or in three columns, and in one or two columns."""
+TEXT_WIDTH = 244.0
+"""Points that a line of text above a narrow panel may take."""
+LABEL_SIZE, LINE = 8.5, 0.36
+"""Points of a row's label, and the height of a further line of it in rows."""
 
 
 class Key(NamedTuple):
-    """One entry of a legend, and how its line is drawn."""
+    """One entry of a legend, and the style of its line."""
 
     label: str
     color: str
     dash: str = "-"
+    full: str = ""
+    """The whole name where the label is shorter."""
 
 
 class Panel(NamedTuple):
@@ -47,7 +61,7 @@ class Panel(NamedTuple):
     title: str
     draw: Callable[[Any], None]
     height: float | None = None
-    """In inches; the chart's if None."""
+    """In inches; None for the chart's."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +71,25 @@ class Chart:
     name: str
     title: str
     panels: Sequence[Panel]
-    caption: str
+    caption: str = ""
     keys: Sequence[Key] = ()
     size: tuple[float, float] = (3.6, 2.6)
+    """Width and height of a panel in inches."""
     columns: int = 3
 
     def save(self, folder: Path) -> list[Path]:
-        """`name`.svg and `name`.png: all panels and the legend in one picture."""
+        """Write NAME.svg, NAME.png and NAME.pdf: all panels and the legend in one picture."""
         pyplot = require_matplotlib()
         columns = min(self.columns, len(self.panels))
-        lines = -(-len(self.panels) // columns)
-        heights = [
-            max(panel.height or self.size[1] for panel in self.panels[row * columns : (row + 1) * columns])
-            for row in range(lines)
-        ]
-        legend = (
-            0.2 * -(-len(self.keys) // _legend_columns(self.keys, columns * self.size[0])) + 0.15 if self.keys else 0
-        )
+        rows = [self.panels[at : at + columns] for at in range(0, len(self.panels), columns)]
+        heights = [max(self._height(panel) for panel in row) for row in rows]
+        legend_columns = _legend_columns(self.keys, columns * self.size[0])
+        legend = 0.2 * -(-len(self.keys) // legend_columns) + 0.15 if self.keys else 0
         size = columns * self.size[0], sum(heights) + legend + 0.3
-        many = len(self.panels) > OPEN_PANELS  # fitting the margins of fifty panels takes a minute
+        many = len(self.panels) > OPEN_PANELS  # constrained layout of fifty panels takes a minute
         layout = {"figure.constrained_layout.use": not many}
         with pyplot.rc_context(STYLE | layout | {"svg.hashsalt": self.name}):
-            figure, axes = pyplot.subplots(lines, columns, figsize=size, squeeze=False, height_ratios=heights)
+            figure, axes = pyplot.subplots(len(rows), columns, figsize=size, squeeze=False, height_ratios=heights)
             if many:
                 figure.subplots_adjust(
                     left=0.65 / size[0], right=1 - 0.1 / size[0], wspace=0.8 / self.size[0],
@@ -91,85 +102,71 @@ class Chart:
                     axis.set_axis_off()
             place = {"y": 1 - 0.1 / size[1], "va": "top"} if many else {}
             figure.suptitle(self.title, fontsize=11, x=0.01, ha="left", fontweight="bold", **place)
-            self._add_legend(figure, "lower left" if many else "outside lower left", size[0])
+            if self.keys:
+                lines = [pyplot.Line2D([], [], color=key.color, linestyle=key.dash, linewidth=2) for key in self.keys]
+                labels, where = [key.label for key in self.keys], "lower left" if many else "outside lower left"
+                figure.legend(lines, labels, loc=where, frameon=False, fontsize=8.5, ncols=legend_columns)
             if not many:
-                figure.get_layout_engine().execute(figure)  # once, not again for the second file
+                figure.get_layout_engine().execute(figure)  # once for both files
                 figure.set_layout_engine("none")
-            paths = [folder / f"{self.name}{suffix}" for suffix in (".svg", ".png")]
-            figure.savefig(paths[0], facecolor="white", metadata={"Date": None})
-            figure.savefig(paths[1], dpi=150, facecolor="white")
+            svg, png = folder / f"{self.name}.svg", folder / f"{self.name}.png"
+            pdf = folder / f"{self.name}.pdf"
+            figure.savefig(svg, facecolor="white", metadata={"Date": None})
+            svg.write_text(_with_tooltips(svg.read_text(encoding="utf-8")), encoding="utf-8")
+            figure.savefig(png, dpi=150, facecolor="white")
+            figure.savefig(pdf, facecolor="white", metadata={"CreationDate": None})
             pyplot.close(figure)
-        return paths
-
-    def _add_legend(self, figure: Any, place: str, width: float) -> None:
-        if self.keys:
-            lines = [
-                require_matplotlib().Line2D([], [], color=k.color, linestyle=k.dash, linewidth=2) for k in self.keys
-            ]
-            words, columns = [key.label for key in self.keys], _legend_columns(self.keys, width)
-            figure.legend(lines, words, loc=place, frameon=False, fontsize=8.5, ncols=columns)
+        return [svg, png, pdf]
 
     def html(self) -> str:
         """The panels one by one, so that a narrow page shows them below each other."""
-        pictures = [self._inline(number, panel) for number, panel in enumerate(self.panels)]
-        shown, hidden = "".join(pictures[:OPEN_PANELS]), pictures[OPEN_PANELS:]
-        grid = f'<div class="panels" style="--columns:{self.columns}">'
-        more = f"{grid}{''.join(hidden)}</div>"
-        more = f"<details><summary>{counted(len(hidden), 'more panel')}</summary>{more}</details>" if hidden else ""
-        return (
-            f'<figure class="chart" id="{self.name}"><h4>{html.escape(self.title)}</h4>{legend_html(self.keys)}'
-            f"{grid}{shown}</div>{more}"
-            f"<figcaption>{html.escape(self.caption)} "
-            f'<span class="files">Files: figures/{self.name}.svg, .png</span></figcaption></figure>\n'
+        columns = min(self.columns, len(self.panels))
+        widths = {"narrow": NARROW} | ({"wide": WIDE[columns]} if columns in WIDE else {})
+        pictures = [
+            {form: self._inline(f"{self.name}-{number}-{form}", panel, width) for form, width in widths.items()}
+            for number, panel in enumerate(self.panels)
+        ]
+        return render(
+            "chart.html", chart=self, pictures=pictures, columns=columns, shown=OPEN_PANELS, variables=VARIABLES
         )
 
-    def _inline(self, number: int, panel: Panel) -> str:
+    def _height(self, panel: Panel) -> float:
+        """In inches, with the further lines of a long title."""
+        return (panel.height or self.size[1]) + 0.17 * _title(panel.title).count("\n")
+
+    def _inline(self, name: str, panel: Panel, width: float) -> str:
         pyplot = require_matplotlib()
-        name = f"{self.name}-{number}"
         with pyplot.rc_context(STYLE | {"svg.hashsalt": name}):
-            figure, axis = pyplot.subplots(figsize=(self.size[0], panel.height or self.size[1]))
+            figure, axis = pyplot.subplots(figsize=(width, self._height(panel)))
             self._draw(panel, axis)
             out = io.StringIO()
             figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
             pyplot.close(figure)
-        label = " – ".join(words for words in (self.title, panel.title) if words)
-        return f'<div class="panel">{follow_page(out.getvalue(), name, label)}</div>'
+        return inline_svg(out.getvalue(), name, " – ".join(words for words in (self.title, panel.title) if words))
 
     @staticmethod
     def _draw(panel: Panel, axis: Any) -> None:
         panel.draw(axis)
         if panel.title:
-            axis.set_title(panel.title)
+            axis.set_title(_title(panel.title))
 
 
-def follow_page(svg: str, name: str, label: str) -> str:
-    """An SVG of matplotlib as part of a page: scaled by it, in its colours, with names nobody else uses."""
-    svg = svg[svg.index("<svg") :]
+def inline_svg(svg: str, name: str, label: str) -> str:
+    """matplotlib's SVG as a part of a page: scaled by the page, in its colours, with unique ids."""
+    svg = _with_tooltips(svg[svg.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     svg = re.sub(r'( id="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
     for color, variable in VARIABLES.items():
         svg = svg.replace(color, variable)
-    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)  # hundredths are enough
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)  # two decimals are enough
     svg = re.sub(r"\n\s*", "\n", svg)
     return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
-def legend_html(keys: Iterable[Key]) -> str:
-    """The legend as text with a stroke before each entry."""
-    dashes = {"-": "none", "--": "6 3", ":": "2 3", "-.": "7 3 2 3"}
-    items = "".join(
-        '<li><svg viewBox="0 0 22 8" width="22" height="8" aria-hidden="true"><line x1="1" x2="21" y1="4" y2="4" '
-        f'stroke="{VARIABLES.get(key.color, key.color)}" stroke-width="2.5" '
-        f'stroke-dasharray="{dashes[key.dash]}"/></svg>{html.escape(key.label)}</li>'
-        for key in keys
-    )
-    return f'<ul class="legend">{items}</ul>' if items else ""
-
-
 def method_keys(methods: Sequence[str]) -> dict[str, Key]:
-    """A colour for each method, the same in every chart; from the eighth on a dash as well."""
+    """A colour for each method, the same in every chart; from the eighth method on also a dash."""
     return {
         method: Key(method, PALETTE[at % len(PALETTE)], DASHES[at // len(PALETTE) % len(DASHES)])
         for at, method in enumerate(methods)
@@ -177,12 +174,131 @@ def method_keys(methods: Sequence[str]) -> dict[str, Key]:
 
 
 def step_axis(axis: Any, most: float) -> float:
-    """Names the horizontal axis, from 0 to `most` steps; the factor from steps to its unit."""
+    """Label the horizontal axis, from 0 to `most` steps; returns the factor from steps to the axis's unit."""
     size, word = (1e6, "millions") if most >= 1e6 else (1e3, "thousands") if most >= 1e3 else (1.0, "")
     axis.set_xlabel(f"environment steps ({word})" if word else "environment steps")
     axis.set_xlim(0, 1.01 * most / size)
     axis.yaxis.set_major_formatter(lambda value, _: short_number(round(value, 9)))
     return 1 / size
+
+
+def aligned(curves: Sequence[Curve]) -> tuple[FLOAT, FLOAT]:
+    """Steps [S] that all curves cover, and the values there [runs, S], by linear interpolation."""
+    first, last = max(curve.steps[0] for curve in curves), min(curve.steps[-1] for curve in curves)
+    if last < first:
+        return np.empty(0), np.empty((len(curves), 0))
+    steps = curves[0].steps[(curves[0].steps >= first) & (curves[0].steps <= last)]
+    if len(steps) > POINTS or len(steps) == 0:
+        steps = np.linspace(first, last, POINTS)
+    return steps, np.stack([np.interp(steps, curve.steps, curve.values) for curve in curves])
+
+
+def draw_band(axis: Any, x: FLOAT, mean: FLOAT, low: FLOAT, high: FLOAT, key: Key, alpha: float = 0.16) -> None:
+    """A line with a band; nan bounds draw no band."""
+    axis.plot(x, mean, color=key.color, linestyle=key.dash, linewidth=1.7)
+    axis.fill_between(x, low, high, color=key.color, alpha=alpha, linewidth=0)
+
+
+def draw_seeds(axis: Any, curves: Sequence[Curve], scale: float, key: Key, alpha: float) -> None:
+    """Seeds as thin lines, their mean on the steps of all, and from three seeds on a band from lowest to highest.
+
+    The mean ends with the shortest seed, at a dot; longer seeds continue.
+    """
+    if len(curves) > 1:
+        for curve in curves:
+            chosen = np.unique(np.linspace(0, len(curve.steps) - 1, min(POINTS, len(curve.steps))).round().astype(int))
+            x, y = curve.steps[chosen] * scale, curve.values[chosen]
+            axis.plot(x, y, color=key.color, linewidth=0.75, alpha=0.42)
+    steps, values = aligned(curves)
+    if len(steps):
+        x, mean = steps * scale, values.mean(0)
+        bounds = (values.min(0), values.max(0)) if len(curves) > 2 else (mean, mean)
+        draw_band(axis, x, mean, *bounds, key, alpha)
+        if len(steps) == 1 or max(curve.steps[-1] for curve in curves) > 1.01 * steps[-1]:
+            axis.plot(x[-1], mean[-1], "o", color=key.color, markersize=3.5)
+
+
+def include_zero(axis: Any) -> None:
+    """Vertical limits that include 0, so that a constant 0 is at the bottom."""
+    low, high = (float(bound) if np.isfinite(bound) else 0.0 for bound in axis.dataLim.intervaly)
+    low, high = min(low, 0.0), max(high, 0.0)
+    span = (high - low) or 1.0
+    axis.set_ylim(low - 0.05 * span * (low < 0), high + 0.05 * span * (high > 0) + (high == low))
+    if low < 0:
+        axis.axhline(0.0, color=MUTED, linewidth=0.7, zorder=1)
+
+
+class Rows:
+    """Rows from top to bottom of axes without a vertical axis, each below its label, which may have several lines."""
+
+    def __init__(self, labels: Sequence[str], spans: Sequence[float] = ()) -> None:
+        """`spans`: the height of each row's marks beyond one line of them, in rows."""
+        self.texts = [wrapped(label, LABEL_SIZE) for label in labels]
+        self.at: list[float] = []
+        """The vertical position of each row's first mark."""
+        place = 0.0
+        for text, span in zip(self.texts, spans or [0.0] * len(self.texts), strict=True):
+            place += LINE * text.count("\n")
+            self.at.append(place)
+            place += 1.0 + span
+        self.units = max(place, 1.0)
+
+    def draw(self, axis: Any, tooltips: Sequence[str] = ()) -> None:
+        """Write the labels and hide the vertical axis."""
+        for text, place, full in zip(self.texts, self.at, tooltips or self.texts, strict=True):
+            label = axis.text(
+                0.0, place - 0.3, text, transform=axis.get_yaxis_transform(), va="bottom", fontsize=LABEL_SIZE
+            )
+            label.set_in_layout(False)  # a long name must not shrink the axes
+            if full not in (text, " ".join(text.split("\n"))):
+                label.set_gid(f"tip:{full}")
+        axis.set_ylim(self.units - 0.55, -0.95)
+        axis.set_yticks([])
+        axis.spines["left"].set_visible(False)
+
+
+def wrapped(text: str, size: float, *, bold: bool = False) -> str:
+    """The text in lines that fit above a narrow panel."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and _text_width(longer, size, bold) > TEXT_WIDTH:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
+
+
+def _title(text: str) -> str:
+    return "\n".join(wrapped(line, 9.5, bold=True) for line in text.split("\n"))
+
+
+@cache
+def _text_width(text: str, size: float, bold: bool) -> float:
+    """In points."""
+    require_matplotlib()
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(family="sans-serif", weight="bold" if bold else "normal")
+    return float(TextPath((0, 0), text.replace("$", "S"), size=size, prop=font).get_extents().width)
+
+
+def _with_tooltips(svg: str) -> str:
+    """Texts whose group is named `tip:WORDS` get these words as a tooltip."""
+    return re.sub(r'<g id="tip:([^"]*)">', r"<g><title>\1</title>", svg)
+
+
+def require_matplotlib() -> Any:
+    """matplotlib.pyplot with the file back-end; raises MissingExtra where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise missing_extra("drawing figures", "report", "matplotlib") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
 
 
 def _legend_columns(keys: Sequence[Key], width: float) -> int:

@@ -1,37 +1,35 @@
-"""A run's config → what it is called: family, environment, method, and how it differs from its preset."""
+"""A run's names from its config: family, environment, method, and its differences from the preset."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from optimist.config import DIVIDING
+from optimist.config import OPRConfig
+from optimist.envs.family import family_of
 from optimist.errors import OptimistError
 
-ATARI, CAGE2, DEEPSEA, KEYDOOR, GYM = "Atari", "CAGE Challenge 2", "DeepSea", "Key-Door-Treasure", "Gymnasium"
-FAMILIES = (ATARI, CAGE2, DEEPSEA, KEYDOOR, GYM)
-"""In the order in which a report shows them."""
+ATARI, CAGE2, KEYDOOR = "Atari", "CAGE Challenge 2", "Key-Door-Treasure"
+"""Families that a report treats in their own way."""
 WORDS = {
-    "ppo": "PPO", "ppo145": "PPO", "a2c": "A2C", "acper": "ACPER", "sil": "SIL", "opr": "OPR",
+    "ppo": "PPO", "a2c": "A2C", "acper": "ACPER", "sil": "SIL", "opr": "OPR",
     "dqn": "DQN", "rainbow": "Rainbow", "cardiff": "Cardiff", "paper": "literal", "best": "expert PPO",
 }  # fmt: skip
 ADDED = ("opr", "sil")
-INTERFACES = {"cage2/ppo": "145 actions", "cage2/ppo145": "145 actions"}
+INTERFACES = {"cage2/ppo": "145 actions"}
 OPR_BY_DEFAULT = ("paper", "fast", "smoke")
 QUALITIES = (*OPR_BY_DEFAULT, "best")
 NOT_COMPARED = ("env.kwargs", "env.id", "env.vectorization", "env.reward_delay")
-"""Settings that make no other method."""
-NAMED = ("game", "sticky", "red", "rules", "horizon", "green", "size", "height", "apple")
-"""Keywords of environments that are part of the environment's name, or of the score."""
+"""Settings that are not part of a method."""
 SECTIONS = ("env", "network", "algorithm", "opr", "sil")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Which experiment a run belongs to."""
+    """The experiment that a run belongs to."""
 
     family: str
     env: str
@@ -43,7 +41,7 @@ class Identity:
 
     @property
     def method(self) -> str:
-        """The name a column has."""
+        """The name of its column."""
         return " · ".join((self.base, *self.changes))
 
 
@@ -63,26 +61,13 @@ def identify(config: Mapping[str, Any]) -> Identity:
 
 
 def name_env(env_id: str, kwargs: Mapping[str, Any]) -> tuple[str, str]:
-    """Family and label of an environment; what a method's interface adds to the game is not part of it."""
-    if env_id.startswith("optimist/Atari"):
-        return ATARI, str(kwargs.get("game", "?"))
-    if env_id.startswith("optimist/CAGE2"):
-        return CAGE2, name_cage2(**{key: kwargs[key] for key in ("red", "rules", "horizon", "green") if key in kwargs})
-    if env_id.startswith("optimist/DeepSea"):
-        return DEEPSEA, f"DeepSea-{kwargs.get('size', 12)}"
-    if env_id.startswith("optimist/KeyDoor"):
-        return KEYDOOR, f"Key-Door-Treasure {kwargs.get('height', 6)} × 9" + (", apple" if kwargs.get("apple") else "")
-    words = ", ".join(f"{key}={value}" for key, value in kwargs.items())
-    return GYM, f"{env_id} ({words})" if words else env_id
-
-
-def name_cage2(red: str = "B_line", rules: str = "final", horizon: int = 30, green: str = "Sleep") -> str:
-    """Attacker, rules and length of a game."""
-    return f"{red}, {rules} rules, {horizon} steps" + ("" if green == "Sleep" else f", green {green}")
+    """Family and label of an environment, without the interface that belongs to the method."""
+    family = family_of(env_id)
+    return family.name, family.label(env_id, kwargs)
 
 
 def name_method(preset: str, config: Mapping[str, Any] | None = None) -> str:
-    """deepsea/opr-paper → PPO+OPR, literal; without a preset the algorithm's name and what is added to it."""
+    """deepsea/opr-paper → PPO+OPR, literal; without a preset the names of the algorithm and its anchors."""
     if not preset:
         config = config or {}
         words = str((config.get("algorithm") or {}).get("name", "?")).replace("cardiff-ppo", "cardiff")
@@ -99,15 +84,15 @@ def name_method(preset: str, config: Mapping[str, Any] | None = None) -> str:
     name = "+".join(WORDS[part] for part in learners)
     if preset in INTERFACES:
         qualities.append(INTERFACES[preset])
-    elif families == ["mujoco"]:  # on the tasks of gym/…, with other settings
+    elif families == ["mujoco"]:  # the same tasks as gym/…, with different settings
         qualities.append("MuJoCo's settings")
     return ", ".join([*([name] if name else []), *(WORDS.get(part, part) for part in qualities)])
 
 
 def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
-    """`setting=value` for everything of the method that differs from its preset; of an unknown preset a fingerprint."""
+    """`setting=value` for each setting that differs from the preset's; a fingerprint where the preset is unknown."""
+    from optimist.config.toml import to_dict
     from optimist.presets import get_preset
-    from optimist.tracking.config_io import to_dict
 
     env = config.get("env") or {}
     kwargs = env.get("kwargs") or {}
@@ -123,41 +108,39 @@ def changes_from_preset(preset: str, config: Mapping[str, Any]) -> list[str]:
     changes = [f"policy_lag={lag}"] if lag != default["policy_lag"] else []
     for section in SECTIONS:
         ours, theirs = config.get(section) or {}, default.get(section) or {}
+        inactive = _inactive(ours) & _inactive(theirs) if section == "opr" else set()
         if section in ADDED:
-            changes += _switched(section, ours, theirs)
-            ours = {**ours, "enabled": theirs.get("enabled")} if ours.get("enabled") else {}
+            enabled = bool(ours.get("enabled"))
+            if "enabled" in ours and enabled != bool(theirs.get("enabled")):
+                changes.append(f"{section}.enabled={enabled}")
+            ours = {key: value for key, value in ours.items() if enabled and key != "enabled"}
         changes += [
             f"{key}={value}"
             for key, value in ours.items()
-            if f"{section}.{key}" not in NOT_COMPARED and key in theirs and _plain(value) != _plain(theirs[key])
+            if f"{section}.{key}" not in NOT_COMPARED
+            and key not in inactive
+            and key in theirs
+            and _plain(value) != _plain(theirs[key])
         ]
-    usual = default["env"]["kwargs"]
+    usual, family = default["env"]["kwargs"], family_of(str(env.get("id")))
     return changes + [
         f"{key}={value}"
         for key, value in kwargs.items()
-        if key not in (*NAMED, *DIVIDING) and _plain(value) != _plain(usual.get(key))
+        if key not in (*family.label_kwargs, *family.performance_kwargs) and _plain(value) != _plain(usual.get(key))
     ]
 
 
-def _switched(section: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Whether OPR or SIL is on against the preset's will; its other settings count only where it is on."""
-    enabled = bool(ours.get("enabled"))
-    return [f"{section}.enabled={enabled}"] if "enabled" in ours and enabled != bool(theirs.get("enabled")) else []
-
-
-def split_changes(method: str) -> tuple[str, tuple[str, ...]]:
-    """`opr:bc_coef=1.0,sampling=uniform`, as benchmarks call a method → its preset's part and the changes."""
-    name, _, changes = method.partition(":")
-    return name, tuple(sorted(_setting(*change.split("=", 1)) for change in changes.split(",") if "=" in change))
-
-
-def _setting(key: str, value: str) -> str:
-    """As a config would say it, without its section."""
-    return f"{key.rpartition('.')[2]}={ {'true': 'True', 'false': 'False'}.get(value, value) }"
+def _inactive(opr: Mapping[str, Any]) -> set[str]:
+    """Settings of OPR without effect, given the others; none for values that this version does not know."""
+    names = {field.name for field in fields(OPRConfig)}
+    try:
+        return OPRConfig(**{key: _plain(value) for key, value in opr.items() if key in names}).inactive
+    except OptimistError:
+        return set()
 
 
 def _fingerprint(config: Mapping[str, Any]) -> str:
-    """Six digits that two configs share only if the method's settings are equal."""
+    """Six digits that are equal only for equal settings of the method."""
     settings = {section: {**(config.get(section) or {}), "kwargs": None} for section in SECTIONS}
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:6]
 

@@ -1,53 +1,64 @@
-"""The page: one HTML file with everything inside, for wide and narrow screens, light and dark."""
+"""The page: one HTML file of sections, whose parts are paragraphs, tables, charts and collapsible groups of them."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
-TITLE = "Runs and what they reached"
-"""Of a page that is given no other."""
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Tells the browser to fetch nothing, from nowhere."""
+from optimist.report.charts import Chart
+from optimist.report.formatting import render
+from optimist.report.runs import Problem
+from optimist.report.tables import Table
+
+PROBLEMS = {
+    "unfinished": ("unfinished runs", "in no table; their curves are drawn where the method has no finished run"),
+    "repeated": ("repeated runs", "same method, environment, budget and seed as another run"),
+    "other": ("other", "damaged, changed during the run, or without the requested statistic"),
+}
+"""Kind of problem → its title and meaning."""
+MAX_OPEN = 8
+"""A list of up to this many problems is open on the page."""
+
+
+class Details(NamedTuple):
+    """Parts below a summary line that opens them."""
+
+    summary: str
+    parts: Sequence[Part]
+    open: bool = False
+
+
+Part: TypeAlias = "Table | Chart | Details | str"
+"""A text is a paragraph; HTML that a template made stays as it is."""
 
 
 class Section(NamedTuple):
-    """A part of the page, with its place in the navigation."""
+    """A part of the page, with its entry in the navigation."""
 
     id: str
     title: str
-    body: str
+    parts: Sequence[Part]
 
 
-def render(title: str, lead: str, sections: Sequence[Section], footer: str) -> str:
-    """The whole file."""
-    style = resources.files("optimist.report").joinpath("data/report.css").read_text(encoding="utf-8")
-    links = "".join(f'<a href="#{section.id}">{html.escape(section.title)}</a>' for section in sections)
-    body = "\n".join(
-        f'<section id="{section.id}"><h2>{html.escape(section.title)}</h2>\n{section.body}</section>'
-        for section in sections
-    )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<header class="top"><p class="kicker">optimist · report</p><h1>{html.escape(title)}</h1>\n{lead}</header>\n'
-        f'<nav aria-label="sections"><div>{links}</div></nav>\n<main>\n{body}\n</main>\n'
-        f"<footer>{footer}</footer>\n</body>\n</html>\n"
-    )
+def render_page(title: str, sections: Sequence[Section], problems: Sequence[Problem], **values: Any) -> str:
+    """The whole file, style included."""
+    found = {kind: [problem for problem in problems if problem.kind == kind] for kind in PROBLEMS}
+    groups = [(*PROBLEMS[kind], group) for kind, group in found.items() if group]
+    style = resources.files("optimist.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return render("page.html", title=title, sections=sections, groups=groups, most=MAX_OPEN, style=style, **values)
 
 
-def tiles(facts: Sequence[tuple[str, str]]) -> str:
-    """A few numbers, large, with what they count below."""
-    items = "".join(f"<div><dd>{html.escape(value)}</dd><dt>{html.escape(name)}</dt></div>" for name, value in facts)
-    return f'<dl class="tiles">{items}</dl>'
+def save_parts(parts: Iterable[Part], out: Path) -> None:
+    """Write tables to `out`/tables and charts to `out`/figures."""
+    for part in _flat(parts):
+        if isinstance(part, Table):
+            part.save(out / "tables")
+        elif isinstance(part, Chart):
+            part.save(out / "figures")
 
 
-def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
-    return f"<p>{html.escape(text)}</p>\n"
+def _flat(parts: Iterable[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield from _flat(part.parts) if isinstance(part, Details) else [part]

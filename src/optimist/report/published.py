@@ -1,60 +1,62 @@
-"""Published columns as Score records: each block of the collection with its statistic, budget, runs and stickiness."""
+"""Published Atari scores, from data/reference_scores.json: their sources, terms, and doubts about cells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
 
-from optimist.report.reference import mean_and_spread, reference_scores
-from optimist.report.scores import Score, Statistic, counted, readable, short_steps
+from optimist.envs.family import family_of
+from optimist.report.formatting import counted, readable, short_steps
+from optimist.report.runs import Statistic
 
-M = 1_000_000
 PAPER = "OPR paper"
+TEN, FIFTY = "opr_table_10M", "opr_table_50M"
+METHODS = ("DQN", "A2C", "PPO", "ACPER", "SIL", "OPR")
+TABLE_1 = (
+    ("cleanrl_10M", "ppo_atari_envpool_xla_jax"),
+    ("ppo_paper_10M", "PPO"),
+    *((TEN, method) for method in METHODS),
+)
+"""Published columns in the table of 49 games: the best PPO reference, PPO's own paper, and the OPR paper's."""
+TABLE_2 = tuple((FIFTY, method) for method in METHODS)
+SHORT = {"ppo_atari_envpool_xla_jax": "PPO", "openai_baselines_ppo2": "PPO2"}
 
 
 class Terms(NamedTuple):
-    """What a source says, or does not say, about how its numbers came about."""
+    """How a source obtained its numbers, as far as it says."""
 
     name: str
     statistic: Statistic
     budget: int
     sticky: float | None
     runs: int | None
-    note: str
+    note: str = ""
 
 
-BLOCKS = {
-    "opr_table_10M": Terms(
-        PAPER, "not stated", 10 * M, None, None, "OPR's cells fit one test of 10 games of one run; others mixed"
-    ),
-    "opr_table_50M": Terms(PAPER, "not stated", 50 * M, None, None, "baselines equal those of the 10M table"),
-    "nature_dqn_50M": Terms("Mnih et al. 2015", "final", 50 * M, 0.0, 1, "30 games of at most 5 minutes, ε = 0.05"),
-    "ppo_paper_10M": Terms("Schulman et al. 2017", "last-100", 10 * M, 0.0, 3, "last 100 training games"),
-    "sil_paper_50M": Terms("Oh et al. 2018", "not stated", 50 * M, 0.0, None, "one row could be confirmed"),
-    "tianshou_best_single_run_10M": Terms("Tianshou README", "best-epoch", 10 * M, 0.0, 1, "best of up to 101 tests"),
-    "tianshou_10_seeds_10M": Terms("Tianshou, 10 seeds", "final", 10 * M, 0.0, 10, "PPO with older settings"),
-    "cleanrl_10M": Terms("CleanRL", "last-100", 10 * M, 0.0, 3, "final training return, mean and deviation of 3 seeds"),
-    "sb3_zoo_10M": Terms("RL Baselines3 Zoo", "final", 10 * M, 0.0, 1, "one agent, about 600k frames"),
-    "dopamine_10M_sticky": Terms("Dopamine", "last-100", 10 * M, 0.25, 5, "training return of the 40th 250k steps"),
-}
-TABLE_1 = (
-    ("cleanrl_10M", "ppo_atari_envpool_xla_jax"),
-    ("ppo_paper_10M", "PPO"),
-    *(("opr_table_10M", method) for method in ("DQN", "A2C", "PPO", "ACPER", "SIL", "OPR")),
-)
-"""Columns beside ours in the table of 49 games: the best PPO reference, PPO's own paper, and the OPR paper's."""
-TABLE_2 = tuple(("opr_table_50M", method) for method in ("DQN", "A2C", "PPO", "ACPER", "SIL", "OPR"))
-SHORT = {"ppo_atari_envpool_xla_jax": "PPO", "openai_baselines_ppo2": "PPO2"}
+class PublishedScore(NamedTuple):
+    """The score of one method on one game in one source."""
+
+    block: str
+    """Table of a source, with its budget in steps: `cleanrl_10M`."""
+    method: str
+    mean: float
+    spread: float | None
+    """Standard deviation over runs (over episodes for `nature_dqn_50M` and `sb3_zoo_10M`), if published."""
 
 
 class PublishedColumn(NamedTuple):
-    """A published column: where it stands, under which terms, and its scores by game."""
+    """A published column: its table, its terms, its scores by game, and the marks of doubtful cells (`ab`)."""
 
     block: str
     method: str
     terms: Terms
     url: str
-    scores: dict[str, Score]
+    scores: Mapping[str, float]
+    doubts: Mapping[str, str]
 
     @property
     def label(self) -> str:
@@ -71,33 +73,59 @@ class PublishedColumn(NamedTuple):
         return f"{budget} steps, {runs}, {statistic}, sticky {readable(terms.sticky)}"
 
 
+@cache
+def reference_scores() -> dict[str, Any]:
+    """The whole collection: `sources`, `random_human`, `scores` (block → columns → game), and how to read them."""
+    file = resources.files("optimist.report").joinpath("data/reference_scores.json")
+    collection: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return collection
+
+
+def published_scores(game: str) -> list[PublishedScore]:
+    """Every published score of a game; empty if the collection has none."""
+    found = []
+    for block, table in reference_scores()["scores"].items():
+        for method, column in table["columns"].items():
+            if (cell := column.get(game)) is not None:
+                found.append(PublishedScore(block, method, *mean_and_spread(cell)))
+    return found
+
+
 def published_column(block: str, method: str) -> PublishedColumn:
     """One published column."""
-    collection = reference_scores()
-    table, terms = collection["scores"][block], BLOCKS[block]
-    source = collection["sources"][table["source"]]
-    scores = {}
-    for game, cell in table["columns"][method].items():
-        if cell is not None:
-            value, spread = mean_and_spread(cell)
-            scores[game] = Score(
-                value=value, method=method, env=game, statistic=terms.statistic, budget=terms.budget,
-                sticky=terms.sticky, runs=terms.runs, spread=spread, source=source["url"],
-            )  # fmt: skip
-    return PublishedColumn(block, method, terms, source["url"], scores)
+    table = reference_scores()["scores"][block]
+    url = reference_scores()["sources"][table["source"]]["url"]
+    cells = table["columns"][method].items()
+    scores = {game: mean_and_spread(cell)[0] for game, cell in cells if cell is not None}
+    return PublishedColumn(block, method, Terms(**table["terms"]), url, scores, table.get("doubts", {}).get(method, {}))
 
 
 def table_games(block: str) -> list[str]:
     """The games of a block, in the paper's order."""
-    collection = reference_scores()
-    return list(collection["scores"][block].get("games", collection["games"]))
+    return list(reference_scores()["scores"][block].get("games", reference_scores()["games"]))
 
 
-def highest_counts(columns: Sequence[tuple[str, dict[str, float]]], games: Sequence[str]) -> dict[str, int]:
-    """In how many of the games each column has the highest value; a tie counts for all that share it."""
-    counts = dict.fromkeys((name for name, _ in columns), 0)
+def mean_and_spread(cell: Any) -> tuple[float, float | None]:
+    """Value and standard deviation of a cell of the collection; None where its source gives no deviation."""
+    if not isinstance(cell, dict):
+        return float(cell), None
+    cell = cell.get("final", cell)  # at the end of training, not the best point of the curve
+    spread = statistics.stdev(cell["runs"]) if "runs" in cell else cell.get("std")
+    return float(cell["mean"]), spread
+
+
+def human_normalized(scores: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """(score − random) / (human − random) of every run of each Atari game."""
+    normalize = family_of("optimist/Atari-v0").normalized_score
+    assert normalize is not None
+    return {game: [normalize(game, score) for score in runs] for game, runs in scores.items()}
+
+
+def highest_counts(columns: Mapping[str, Mapping[str, float]], games: Sequence[str]) -> dict[str, int]:
+    """In how many of the games each column has the highest value; a tie counts for all columns that share it."""
+    counts = dict.fromkeys(columns, 0)
     for game in games:
-        values = {name: scores[game] for name, scores in columns if game in scores}
+        values = {name: scores[game] for name, scores in columns.items() if game in scores}
         for name, value in values.items():
             counts[name] += value == max(values.values())
     return counts

@@ -1,16 +1,17 @@
-"""A page for each run: what it was, what it reached, where its time went, what it remembers, its curves and config."""
+"""Details of each run: facts, scores, time per phase, memory, curves and config; and the table of all runs."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optimist.report.runs import RETURN, Run
-from optimist.report.scores import STATISTICS, counted, short_number
-from optimist.report.sparks import spark
-from optimist.report.tables import Cell, Head, Table, decimals, number
-from optimist.tracking.metrics import METRICS
+import numpy as np
+import tomli_w
+
+from optimist.report.formatting import counted, decimals, number, render, short_number
+from optimist.report.runs import RETURN, STATISTICS, Curve, Run
+from optimist.report.tables import Cell, Head, Table
+from optimist.tracking.writers import known_metrics
 
 CURVES = (
     ("return", (RETURN, "evaluation/mean_return")), ("goal rate", ("rollout/goal_rate",)),
@@ -20,61 +21,93 @@ CURVES = (
     ("admitted", ("opr/admitted",)), ("speed", ("time/steps_per_second",)),
 )  # fmt: skip
 COLORS = ("var(--c0)", "var(--c1)")
-NAMES = {RETURN: "training", "evaluation/mean_return": "tests", "opr/threshold": "τ", "opr/memory_return": "in M"}
-STATIONS = {"time/collect": "environments and policy (stations 1, 2)", "time/update": "memory to update (stations 3–7)"}
+NAMES = {RETURN: "training", "evaluation/mean_return": "evaluation", "opr/threshold": "τ", "opr/memory_return": "in M"}
+PHASES = {"time/collect": "collect (environments and policy)", "time/update": "update (memory to gradient steps)"}
 MEMORY = ("opr/threshold", "opr/memory_episodes", "opr/memory_transitions", "opr/memory_fill", "opr/memory_return",
           "opr/memory_bytes", "opr/bc_coef", "opr/bc_weight")  # fmt: skip
+WIDTH, HEIGHT, TOP, BOTTOM = 240, 112, 20, 18
+DIGIT = 6.8  # width of a label's character, in units of the picture
+POINTS = 60  # of a curve
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
-    """Every run in a row."""
+def runs_table(runs: Sequence[Run], brief: Mapping[int, str]) -> Table:
+    """One row per run; `brief`: id(run) → the method's name without settings that all share."""
+    statistics = [name for name in STATISTICS if any(name in run.scores for run in runs)]
     heads = [Head("run", numeric=False), Head("method", numeric=False), Head("environment", numeric=False),
-             Head("seed"), Head("state", numeric=False), Head("steps"),
-             *(Head(name) for name in STATISTICS if any(name in run.scores for run in runs)),
+             Head("seed"), Head("state", numeric=False), Head("steps"), *map(Head, statistics),
              Head("steps/s")]  # fmt: skip
     rows = []
     for run in runs:
-        scores = [Cell(value=run.scores[name].value) if name in run.scores else Cell()
-                  for name in STATISTICS if any(name in other.scores for other in runs)]  # fmt: skip
+        scores = [Cell(value=run.scores[name].value) if name in run.scores else Cell() for name in statistics]
         speed = run.summary.get("time/steps_per_second") or run.summary.get("steps_per_second")
         state = "finished" if run.finished else "unfinished"
-        rows.append(
-            [Cell(run.name), Cell(run.method), Cell(run.env), Cell(str(run.seed)), Cell(state), Cell(f"{run.steps:,}"),
-             *scores, Cell(f"{speed:,.0f}" if isinstance(speed, int | float) else "")]
-        )  # fmt: skip
-    return Table("runs", "All runs.", heads, rows, f"{counted(len(runs), 'run')}.")
+        rows.append([
+            Cell(run.name), Cell(run.method, brief=brief[id(run)]), Cell(run.env), Cell(str(run.seed)), Cell(state),
+            Cell(f"{run.steps:,}"), *scores, Cell(f"{speed:,.0f}" if isinstance(speed, int | float) else ""),
+        ])  # fmt: skip
+    caption = f"{counted(len(runs), 'run')}."
+    return Table("runs", "All runs.", heads, rows, caption, records=[_record(run) for run in runs])
 
 
-def run_page(run: Run, number_of_run: int) -> str:
-    """The run's page, folded up."""
-    state = "" if run.finished else ' <mark class="warn">unfinished</mark>'
-    parts = [
-        _facts(run),
-        _block("Evaluation", _evaluation(run)),
-        _block("Time per station", _timing(run)),
-        _block("Memory at the end", _memory(run)),
-        _block("Curves", _curves(run)),
-        _block("Config", _config(run)),
+def _record(run: Run) -> dict[str, Any]:
+    """One row of runs.csv."""
+    speed = run.summary.get("time/steps_per_second") or run.summary.get("steps_per_second")
+    seen, solved = run.summary.get("goal_seen"), run.summary.get("solved")
+    return {
+        "run": run.name, "family": run.identity.family, "environment": run.env, "method": run.method,
+        "preset": run.identity.preset, "changes": " ".join(run.identity.changes), "seed": run.seed,
+        "finished": int(run.finished), "steps": run.steps, "budget_steps": run.budget,
+        "sticky": "" if run.sticky is None else run.sticky,
+        **{name.replace("-", "_"): run.scores[name].value if name in run.scores else ""
+           for name in STATISTICS if name != "not stated"},
+        "episodes": run.summary.get("episodes", ""),
+        "goal_seen": "" if seen is None else int(seen), "solved": "" if solved is None else int(solved),
+        "steps_per_second": speed if isinstance(speed, int | float) else "",
+    }  # fmt: skip
+
+
+def run_page(run: Run, index: int) -> str:
+    """The run's details, collapsed."""
+    return render(
+        "run.html", run=run, number=index, facts=_facts(run), scores=_scores(run), times=_times(run),
+        memory=_memory(run), sparks=_sparks(run), config=tomli_w.dumps(dict(run.config)),
+    )  # fmt: skip
+
+
+def spark(title: str, unit: str, curves: Sequence[tuple[Curve, str, str]]) -> str:
+    """A small line chart as SVG, light enough for a thousand runs: curves of one unit with their colours and names."""
+    low = min(float(curve.values.min()) for curve, *_ in curves)
+    high = max(float(curve.values.max()) for curve, *_ in curves)
+    last = max(float(curve.steps[-1]) for curve, *_ in curves)
+    bottom, top = (low, high) if high > low else (min(low, 0.0), max(high, 0.0) or float(low == 0.0))
+    left = max(24.0, 6 + DIGIT * max(len(short_number(bound)) for bound in (bottom, top)))
+    lines = [
+        {"points": _points(curve, bottom, top, last, left), "color": color, "name": name}
+        for curve, color, name in curves
     ]
-    seed = "" if run.seed is None else f", seed {run.seed}"
-    return (
-        f'<details class="run" id="run-{number_of_run}"><summary><b>{html.escape(run.method)}</b> '
-        f"{html.escape(run.env)}{seed}{state}<small>{html.escape(run.name)}</small></summary>{''.join(parts)}</details>\n"
-    )
+    label = f"{title} ({unit})" if unit not in ("–", "") else title
+    return render(
+        "spark.html", label=label, low=low, high=high, ticks=(bottom, top), last=last, lines=lines,
+        width=WIDTH, height=HEIGHT, left=left, top=TOP, bottom=BOTTOM,
+    )  # fmt: skip
 
 
-def _block(title: str, content: str) -> str:
-    return f"<h4>{title}</h4>{content}" if content else ""
+def _points(curve: Curve, low: float, high: float, last: float, left: float) -> list[tuple[float, float]]:
+    chosen = np.unique(np.linspace(0, len(curve.steps) - 1, min(POINTS, len(curve.steps))).round().astype(int))
+    x = left + (WIDTH - 4 - left) * curve.steps[chosen] / max(last, 1.0)
+    share = (curve.values[chosen] - low) / (high - low)
+    y = HEIGHT - BOTTOM - 2 - (HEIGHT - BOTTOM - TOP - 4) * share
+    return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def _facts(run: Run) -> str:
+def _facts(run: Run) -> dict[str, str]:
     seconds = run.summary.get("time/seconds")
     speed, resumed = run.summary.get("time/steps_per_second"), run.summary.get("time/since_step")
     since = f" since it was resumed at step {resumed:,}" if isinstance(resumed, int) else ""
     facts = {
         "preset": run.identity.preset or "–",
         "changed": ", ".join(run.identity.changes) or "nothing",
-        "changed on the way": "; ".join(map(str, run.summary.get("changes", ()))) or None,
+        "changed during the run": "; ".join(map(str, run.summary.get("changes", ()))) or None,
         "steps": f"{run.steps:,} of {run.budget:,}",
         "sticky actions": None if run.sticky is None else f"{run.sticky:g}",
         "training episodes": _whole(run.summary.get("episodes")),
@@ -83,10 +116,7 @@ def _facts(run: Run) -> str:
         "device": run.config.get("device"),
         "goal": _goal(run.summary),
     }
-    items = "".join(
-        f"<div><dt>{key}</dt><dd>{html.escape(str(v))}</dd></div>" for key, v in facts.items() if v is not None
-    )
-    return f'<dl class="facts">{items}</dl>'
+    return {name: str(value) for name, value in facts.items() if value is not None}
 
 
 def _goal(summary: Mapping[str, Any]) -> str | None:
@@ -98,74 +128,53 @@ def _goal(summary: Mapping[str, Any]) -> str | None:
     return f"first seen at step {first}, {'solved' if summary.get('solved') else 'not solved'}"
 
 
-def _evaluation(run: Run) -> str:
-    items = ""
+def _scores(run: Run) -> list[tuple[str, str, str]]:
+    """Value, statistic and meaning of each score."""
+    found = []
     for name, score in run.scores.items():
-        shown = number(score.value, decimals(score.value))
+        text = number(score.value, decimals(score.value))
         bounds = (run.summary.get("final_evaluation") or {}).get("interval_95") if name.startswith("final") else None
-        if isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
-            shown += f" ({number(bounds[0], 2)} to {number(bounds[1], 2)})"
+        if isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(bound, int | float) for bound in bounds):
+            text += f" ({number(bounds[0], 2)} to {number(bounds[1], 2)})"
         episodes = "" if score.episodes is None else f", {counted(score.episodes, 'episode')}"
-        items += f"<li><b>{shown}</b> {name}{episodes}<small>{STATISTICS[name]}</small></li>"
-    return f'<ul class="scores">{items}</ul>' if items else ""
+        found.append((text, name + episodes, STATISTICS[name]))
+    return found
 
 
-def _timing(run: Run) -> str:
-    """Seconds of each station: the mean of what was logged times the updates done."""
+def _times(run: Run) -> dict[str, float]:
+    """Seconds of each phase: the mean of what was logged times the number of updates."""
     updates = run.summary.get("updates")
-    parts = {}
+    times = {}
     for metric, curve in run.curves.items():
         if metric.startswith("time/") and metric != "time/steps_per_second":
             count = updates if isinstance(updates, int) else len(curve.values)
-            parts[metric] = float(curve.values.mean()) * count
-    total = sum(parts.values())
-    if not total > 0:
-        return ""
-    bars = "".join(
-        f'<span style="width:{100 * seconds / total:.1f}%;background:var(--c{at % 7})"></span>'
-        for at, seconds in enumerate(parts.values())
-    )
-    items = "".join(
-        f'<li><i style="background:var(--c{at % 7})"></i>{html.escape(STATIONS.get(metric, metric))}: {seconds:,.1f} s '
-        f"({100 * seconds / total:.0f} %)</li>"
-        for at, (metric, seconds) in enumerate(parts.items())
-    )
-    bar = f'<div class="bar" role="img" aria-label="share of time per station">{bars}</div>'
-    return f'{bar}<ul class="legend">{items}</ul>'
+            times[PHASES.get(metric, metric)] = float(curve.values.mean()) * count
+    return times if sum(times.values()) > 0 else {}
 
 
-def _memory(run: Run) -> str:
-    found = [(name, run.last(name)) for name in MEMORY]
-    items = "".join(
-        f"<div><dt>{html.escape(name.partition('/')[2].replace('_', ' '))}</dt>"
-        f"<dd>{short_number(value)} <small>{METRICS[name].unit if METRICS[name].unit != '–' else ''}</small></dd></div>"
-        for name, value in found
-        if value is not None
-    )
-    return f'<dl class="facts">{items}</dl>' if items and run.last("opr/memory_episodes") is not None else ""
+def _memory(run: Run) -> dict[str, str]:
+    if run.last("opr/memory_episodes") is None:
+        return {}
+    found = {}
+    for metric in MEMORY:
+        if (value := run.last(metric)) is not None:
+            unit = known_metrics()[metric].unit.strip("–")
+            found[metric.partition("/")[2].replace("_", " ")] = f"{short_number(value)} {unit}".strip()
+    return found
 
 
-def _curves(run: Run) -> str:
-    pictures = ""
+def _sparks(run: Run) -> list[str]:
+    found = []
     for title, metrics in CURVES:
         logged = [
-            (run.curves[name], color, NAMES.get(name, ""))
-            for name, color in zip(metrics, COLORS, strict=False)
-            if name in run.curves
+            (run.curves[metric], color, NAMES.get(metric, ""))
+            for metric, color in zip(metrics, COLORS, strict=False)
+            if metric in run.curves
         ]
         if logged:
-            first = next(name for name in metrics if name in run.curves)
-            pictures += spark(title, METRICS[first].unit, logged)
-    return f'<div class="sparks">{pictures}</div>' if pictures else ""
-
-
-def _config(run: Run) -> str:
-    if not run.config:
-        return ""
-    import tomli_w
-
-    text = html.escape(tomli_w.dumps(dict(run.config)))
-    return f'<details><summary>every setting</summary><pre class="scroll" tabindex="0">{text}</pre></details>'
+            unit = known_metrics()[next(metric for metric in metrics if metric in run.curves)].unit
+            found.append(spark(title, unit, logged))
+    return found
 
 
 def _whole(value: Any) -> str | None:

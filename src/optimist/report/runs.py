@@ -1,4 +1,4 @@
-"""Run folders → Run records: config, curves and scores; whatever is missing or damaged is said, not raised."""
+"""Run records from run folders: config, curves and scores; missing and damaged files become problems, not errors."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optimist.report.formatting import counted
 from optimist.report.identify import Identity, identify
-from optimist.report.scores import Score, Statistic, counted
 
 FLOAT = NDArray[np.float64]
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 RETURN = "rollout/raw_return"
-MOST_POINTS = 500  # of a curve; more than a page can show
+MAX_POINTS = 500  # of a curve; a page cannot show more
 
 
-Kind = Literal["unfinished", "repeated", "other"]
+Statistic = Literal["last-100", "final", "final-greedy", "best-epoch", "not stated"]
+STATISTICS: dict[Statistic, str] = {
+    "last-100": "mean raw return of the last 100 training episodes, sampled actions",
+    "final": "mean raw return of the final policy on fresh episodes, sampled actions",
+    "final-greedy": "mean raw return of the final policy on fresh episodes, most likely actions",
+    "best-epoch": "highest mean of the evaluations during training: a maximum, biased upwards",
+    "not stated": "the source does not say",
+}
+"""The meaning of each statistic; they are not comparable with each other."""
+BUDGET_TOLERANCE = 0.02
 
 
 class Problem(NamedTuple):
@@ -30,7 +39,7 @@ class Problem(NamedTuple):
 
     where: str
     what: str
-    kind: Kind = "other"
+    kind: Literal["unfinished", "repeated", "other"] = "other"
 
 
 class Curve(NamedTuple):
@@ -40,33 +49,42 @@ class Curve(NamedTuple):
     values: FLOAT
 
 
+class Score(NamedTuple):
+    """A statistic of a run, and the number of episodes in it, if known."""
+
+    value: float
+    episodes: int | None = None
+
+
 @dataclass(frozen=True)
 class Run:
-    """One training run, as far as it got."""
+    """One training run, finished or not."""
 
     name: str
-    """Its folder or row, below what was asked for."""
+    """Its folder or row, relative to the folder given to the report."""
     identity: Identity
-    seed: int | None
+    seed: int
     budget: int
+    """Environment steps of training; an Atari step is 4 frames."""
     sticky: float | None
+    """Probability that the console repeats an action; None outside Atari."""
     finished: bool
     steps: int
-    """Environment steps that were done."""
-    scores: Mapping[Statistic, Score]
+    """Environment steps done."""
+    scores: Mapping[Statistic, Score] = field(default_factory=dict)
     curves: Mapping[str, Curve] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    """Empty for a row of a results file."""
     summary: Mapping[str, Any] = field(default_factory=dict)
-    source: str = "run folder"
 
     @property
     def method(self) -> str:
-        """The name its column has."""
+        """The name of its column."""
         return self.identity.method
 
     @property
     def env(self) -> str:
-        """The name its row has."""
+        """The name of its row."""
         return self.identity.env
 
     def last(self, metric: str) -> float | None:
@@ -74,9 +92,16 @@ class Run:
         return float(self.curves[metric].values[-1]) if metric in self.curves else None
 
 
+def same(field: str, value: Any, other: Any) -> bool:
+    """Whether two values of a run's field are of one kind; budgets may differ by 2 %, less than one whole update."""
+    if field == "budget":
+        return bool(abs(value - other) <= BUDGET_TOLERANCE * max(value, other))
+    return bool(value == other)
+
+
 def count_seeds(runs: Iterable[Run]) -> int:
-    """How many seeds stand behind runs; one that names none counts by itself."""
-    return len({run.name if run.seed is None else run.seed for run in runs})
+    """Number of different seeds."""
+    return len({run.seed for run in runs})
 
 
 def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
@@ -97,45 +122,51 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
         share = f"{steps:,} of {budget:,} steps" if curves else "no step logged"
         problems.append(Problem(name, f"not finished ({share})", "unfinished"))
     elif not curves and (path / METRICS).exists():
-        problems.append(Problem(name, f"{METRICS} holds nothing; no curves"))
+        problems.append(Problem(name, f"{METRICS} is empty; no curves"))
     if summary and summary.get("changes"):
-        problems.append(Problem(name, f"its config was changed on the way ({'; '.join(map(str, summary['changes']))})"))
+        changes = "; ".join(map(str, summary["changes"]))
+        problems.append(Problem(name, f"its config was changed during the run ({changes})"))
     sticky = _number((config.get("env", {}).get("kwargs") or {}).get("sticky"))
-    budget = int(_number((summary or {}).get("steps")) or budget)  # whole updates: a little less than was asked for
-    run = Run(
-        name, identity, seed, budget, sticky, summary is not None, steps, {}, curves, config, summary or {}
-    )  # fmt: skip
-    scores = scores_of(run, summary or {}, str(name))
+    budget = int(_number((summary or {}).get("steps")) or budget)  # whole updates: slightly below what was asked for
+    scores = read_scores(summary or {}, config)
     if summary is not None and not scores:
-        problems.append(Problem(name, f"{SUMMARY} holds no score; the run is in no table"))
-    return replace(run, scores=scores), problems
+        problems.append(Problem(name, f"{SUMMARY} has no score; the run is in no table"))
+    run = Run(
+        name, identity, seed, budget, sticky, summary is not None, steps, scores, curves, config, summary or {}
+    )  # fmt: skip
+    return run, problems
 
 
-def scores_of(run: Run, summary: Mapping[str, Any], source: str) -> dict[Statistic, Score]:
-    """Every statistic that a summary holds."""
-    found: dict[Statistic, Score] = {}
+def read_scores(summary: Mapping[str, Any], config: Mapping[str, Any]) -> dict[Statistic, Score]:
+    """Every statistic of a summary."""
+    final, best = summary.get("final_evaluation"), summary.get("best_evaluation")
+    final, best = (part if isinstance(part, Mapping) else {} for part in (final, best))
+    found: dict[Statistic, tuple[Any, Any]] = {
+        "last-100": (summary.get("last_100_return"), summary.get("episodes_in_statistic")),
+        "final-greedy" if final.get("actions") == "greedy" else "final": (
+            final.get("mean_return"),
+            final.get("episodes"),
+        ),
+        "best-epoch": (best.get("mean_return"), config.get("evaluate_episodes")),
+    }
+    numbers = {name: (_number(value), _number(episodes)) for name, (value, episodes) in found.items()}
+    return {
+        name: Score(value, None if episodes is None else int(episodes))
+        for name, (value, episodes) in numbers.items()
+        if value is not None
+    }
 
-    def add(statistic: Statistic, value: Any, episodes: Any) -> None:
-        number = _number(value)
-        if number is not None:
-            found[statistic] = Score(
-                value=number, method=run.method, env=run.env, statistic=statistic, budget=run.budget,
-                sticky=run.sticky, seed=run.seed, episodes=int(episodes) if _number(episodes) else None, source=source,
-            )  # fmt: skip
 
-    add("last-100", summary.get("last_100_return"), summary.get("episodes_in_statistic"))
-    final = summary.get("final_evaluation")
-    if isinstance(final, Mapping):
-        greedy = final.get("actions") == "greedy"
-        add("final-greedy" if greedy else "final", final.get("mean_return"), final.get("episodes"))
-    best = summary.get("best_evaluation")
-    if isinstance(best, Mapping):
-        add("best-epoch", best.get("mean_return"), run.config.get("evaluate_episodes"))
-    return found
+def make_curve(points: Iterable[tuple[float, float]]) -> Curve:
+    """A curve sorted by step with the last value of equal steps; long curves are thinned evenly and keep their ends."""
+    array = np.array(sorted(dict(points).items()), float)
+    if len(array) > MAX_POINTS:
+        array = array[np.linspace(0, len(array) - 1, MAX_POINTS).round().astype(int)]
+    return Curve(array[:, 0].copy(), array[:, 1].copy())
 
 
 def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Curve]:
-    """Metric → curve; lines that are no JSON object with a step are counted and left out."""
+    """Metric → curve; lines that are no JSON object with a step are counted and skipped."""
     try:
         text = path.read_bytes().decode(errors="replace")
     except OSError as error:
@@ -143,7 +174,7 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
         return {}
     lines = text.splitlines()
     if text and not text.endswith("\n"):
-        lines = lines[:-1]  # being written just now
+        lines = lines[:-1]  # still being written
     points: dict[str, list[tuple[float, float]]] = {}
     bad = 0
     for line in lines:
@@ -153,22 +184,14 @@ def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Cu
         except (ValueError, KeyError, TypeError, AttributeError):
             bad += 1
             continue
-        tested = _number(row.get("evaluation/step"))  # one beside the training is logged when the next begins
+        evaluated = _number(row.get("evaluation/step"))  # a concurrent evaluation is logged later than its policy
         for metric, value in row.items():
-            number, of = _number(value), tested if metric == "evaluation/mean_return" else None
+            number, at = _number(value), evaluated if metric == "evaluation/mean_return" else None
             if number is not None:
-                points.setdefault(metric, []).append((step if of is None else of, number))
+                points.setdefault(metric, []).append((step if at is None else at, number))
     if bad:
         problems.append(Problem(name, f"{METRICS}: {bad} of {counted(len(lines), 'line')} left out: damaged"))
     return {metric: make_curve(found) for metric, found in points.items()}
-
-
-def make_curve(points: list[tuple[float, float]]) -> Curve:
-    """In the order of steps, the last of equal ones; of many points evenly many are kept, the last among them."""
-    array = np.array(sorted(dict(points).items()), float)
-    if len(array) > MOST_POINTS:
-        array = array[np.linspace(0, len(array) - 1, MOST_POINTS).round().astype(int)]
-    return Curve(array[:, 0].copy(), array[:, 1].copy())
 
 
 def _read_summary(path: Path, name: str, problems: list[Problem]) -> dict[str, Any] | None:
@@ -176,11 +199,10 @@ def _read_summary(path: Path, name: str, problems: list[Problem]) -> dict[str, A
         return None
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(summary, dict):
+            raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
         problems.append(Problem(name, f"{SUMMARY} is damaged: {_reason(error)}"))
-        return None
-    if not isinstance(summary, dict):
-        problems.append(Problem(name, f"{SUMMARY} is damaged: it is no table of results"))
         return None
     return summary
 

@@ -1,18 +1,37 @@
-"""Charts over training: returns, entropy, threshold and memory, CAGE 2 with its last part enlarged."""
+"""Charts over training: returns, entropy, threshold and memory, and CAGE 2 with its last half enlarged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from optimist.report.charts import INK, MUTED, Chart, Key, Panel, step_axis
-from optimist.report.identify import ATARI, CAGE2
+from optimist.report.charts import (
+    INK,
+    MUTED,
+    Chart,
+    Key,
+    Panel,
+    aligned,
+    draw_band,
+    draw_seeds,
+    include_zero,
+    step_axis,
+)
+from optimist.report.identify import ATARI
 from optimist.report.published import published_column
 from optimist.report.runs import RETURN, Run, count_seeds
-from optimist.report.study import Study, aligned
+from optimist.report.study import Family
 
+Draw: TypeAlias = Callable[[Any], None]
+"""Draws on an axis."""
+Drawn: TypeAlias = Mapping[str, Mapping[str, Sequence[Run]]]
+"""Environment → column → runs."""
+Level: TypeAlias = tuple[Key, float]
+"""A number to compare with."""
+MAX_NAMED = 8  # a caption names up to this many methods
 TEN_MILLION = 10_000_000
 BASELINES = (
     (Key("PPO, CleanRL, 10M", INK, "--"), "cleanrl_10M", "ppo_atari_envpool_xla_jax"),
@@ -20,214 +39,183 @@ BASELINES = (
     (Key("SIL, the paper's “50M”", MUTED, ":"), "opr_table_50M", "SIL"),
 )
 CAGE_CLAIMS = ((Key("paper: Cardiff −6.2", MUTED, ":"), -6.2), (Key("paper: Cardiff+OPR −4.2", MUTED, "--"), -4.2))
-BAND = "Line: mean over seeds; band: range over seeds, none for a single one."
+THRESHOLD, MEMORY_RETURN, MEMORY_FILL = "opr/threshold", "opr/memory_return", "opr/memory_fill"
+MEMORY_KEYS = {
+    RETURN: Key("training return", MUTED),
+    THRESHOLD: Key("threshold τ", "#d55e00", "--"),
+    MEMORY_RETURN: Key("mean return in M", "#0072b2"),
+    MEMORY_FILL: Key("M's share of N_max", "#009e73"),
+}
+BAND = (
+    "Thick: mean over seeds, up to the end of the shortest (dot); thin: seeds; band: their range, from three seeds on."
+)
 
 
-def learning(study: Study, family: str) -> Chart | None:
-    """Returns over training, a panel an environment; Atari with published scores as dashed lines and the 10M mark."""
-    panels, most = [], 0.0
-    baselines: dict[Key, None] = {}
-    for env in study.envs(family):
-        groups = study.drawn(family, env, RETURN)
-        if groups:
-            most = max(most, *(_last(runs) for runs in groups.values()))
-            levels = _levels(family, env)
-            baselines |= dict.fromkeys(key for key, _ in levels)
-            panels.append(Panel(env, _draw_lines(study, family, groups, RETURN, "return", levels)))
-    if not panels:
-        return None
-    caption = f"Mean raw return of the last 100 training episodes. {BAND} {_sizes(study, family, RETURN)}"
-    if family == ATARI:
-        mark = "the vertical line marks 10M steps" if most >= 0.8 * TEN_MILLION else "10M steps lie to the right of it"
+def learning(family: Family) -> Chart | None:
+    """Returns over training, one panel per environment; for Atari also published scores and a line at 10M steps."""
+    drawn = family.drawn(RETURN)
+    levels = {env: _published_levels(family, env) for env in drawn}
+    panels = [Panel(env, _Lines(family, runs, RETURN, "return", levels[env])) for env, runs in drawn.items()]
+    baselines = dict.fromkeys(key for env in drawn for key, _ in levels[env])
+    caption = f"Mean raw return of the last 100 training episodes. {BAND} {_sizes(family, drawn)}"
+    if family.name == ATARI:
+        most = max((_last(runs) for groups in drawn.values() for runs in groups.values()), default=0.0)
+        mark = "the vertical line marks 10M steps" if most >= 0.8 * TEN_MILLION else "10M steps is right of the axis"
         caption += f" Dashed: published scores, single numbers under other protocols; {mark}."
-    name = f"learning-{slug(family)}"
-    return Chart(name, "Learning dynamics", panels, caption, (*_used(study, family, RETURN), *baselines))
+    keys = (*_used(family, drawn), *baselines)
+    return Chart(f"learning-{family.slug}", "Learning curves", panels, caption, keys) if panels else None
 
 
-def cage_zoom(study: Study) -> Chart | None:
-    """The paper's CAGE 2 figure: training beside its last half enlarged, and the two numbers the paper gives."""
+def cage_zoom(family: Family) -> Chart | None:
+    """The paper's CAGE 2 figure: training, its last half enlarged, and the two numbers of the paper."""
+    drawn = family.drawn(RETURN)
     panels: list[Panel] = []
-    claims: Sequence[tuple[Key, float]] = ()
-    for env in study.envs(CAGE2):
-        groups = study.drawn(CAGE2, env, RETURN)
-        if not groups:
-            continue
+    claims: Sequence[Level] = ()
+    for env, groups in drawn.items():
         levels = CAGE_CLAIMS if env.endswith("30 steps") and not env.startswith("Sleep") else ()
         claims = levels or claims
-        panels.append(Panel(env, _draw_lines(study, CAGE2, groups, RETURN, "return", levels)))
-        faint = _draw_lines(study, CAGE2, groups, RETURN, "return", levels, band=0.07)
-        panels.append(Panel("… its last half, enlarged", _enlarged(faint, groups, levels)))
-    if not panels:
-        return None
-    keys = (*_used(study, CAGE2, RETURN), *(key for key, _ in claims))
+        lines = _Lines(family, groups, RETURN, "return", levels)
+        panels += [Panel(env, lines), Panel("… its last half, enlarged", _enlarged(lines))]
+    keys = (*_used(family, drawn), *(key for key, _ in claims))
     caption = (
-        f"Mean raw return of the last 100 training games; right: the second half of training, cut to the better "
-        f"methods. {BAND} {_sizes(study, CAGE2, RETURN)}"
+        f"Mean raw return of the last 100 training episodes; right: the second half of training, cut to the better "
+        f"methods. {BAND} {_sizes(family, drawn)}"
     )
-    return Chart("learning-cage2", "CAGE Challenge 2: training", panels, caption, keys, (4.3, 3.0), 2)
+    title = "CAGE Challenge 2: training"
+    return Chart("learning-cage2", title, panels, caption, keys, (4.3, 3.0), 2) if panels else None
 
 
-def entropy(study: Study, family: str) -> Chart | None:
-    """Entropy of the policy over training: does it collapse, and does OPR prevent it?"""
-    metric = "policy/entropy"
+def entropy(family: Family) -> Chart | None:
+    """Entropy of the policy over training."""
+    drawn = family.drawn("policy/entropy")
+    panels = [Panel(env, _Lines(family, groups, "policy/entropy", "entropy (nats)")) for env, groups in drawn.items()]
+    caption = (
+        "Mean entropy of the policy. 0 means that it no longer explores: a collapse where the return is low, "
+        f"certainty where it is high. {BAND} {_sizes(family, drawn)}"
+    )
+    name = f"entropy-{family.slug}"
+    return Chart(name, "Entropy over training", panels, caption, _used(family, drawn)) if panels else None
+
+
+def memory(family: Family) -> Chart | None:
+    """OPR's memory: τ and the mean return in M with the training return, and the share of M in use."""
+    drawn = family.drawn(MEMORY_RETURN)
     panels = []
-    for env in study.envs(family):
-        groups = study.drawn(family, env, metric)
-        if groups:
-            panels.append(Panel(env, _draw_lines(study, family, groups, metric, "entropy (nats)", floor=0.0)))
-    if not panels:
-        return None
+    for env, groups in drawn.items():
+        for name, runs in groups.items():
+            panels.append(
+                Panel(
+                    f"{family.brief(env, name)}\n{env}", _draw_means(runs, (RETURN, THRESHOLD, MEMORY_RETURN), "return")
+                )
+            )
+            panels.append(Panel("… and the share of M in use\n", _draw_means(runs, (MEMORY_FILL,), "share of N_max")))
     caption = (
-        "Mean entropy of the policy; 0 means that it no longer explores: a collapse if the return is low there, "
-        f"and just certainty if it is high. {BAND} {_sizes(study, family, metric)}"
+        "Left: an episode whose return exceeds τ (percentile P of the last K returns) is admitted to the memory M. "
+        "While the line of M is above that of training, M holds better episodes than the policy's. Right: transitions "
+        f"in M as a share of N_max. Mean over seeds. {_sizes(family, drawn)}"
     )
-    return Chart(f"entropy-{slug(family)}", "Entropy over training", panels, caption, _used(study, family, metric))
+    name, keys = f"memory-{family.slug}", tuple(MEMORY_KEYS.values())
+    return Chart(name, "Threshold and memory", panels, caption, keys, (4.3, 2.6), 2) if panels else None
 
 
-def memory(study: Study, family: str) -> Chart | None:
-    """What OPR remembers: τ, the mean return in M beside that of training, and how full M is."""
-    panels = []
-    for env in study.envs(family):
-        for name, runs in study.drawn(family, env, "opr/memory_return").items():
-            title = f"{_short(name, 46)}\n{env}"
-            panels.append(Panel(title, _draw_memory(runs)))
-            panels.append(Panel("… and how full M is\n", _draw_fill(runs)))
-    if not panels:
-        return None
-    keys = (
-        Key("training return", MUTED), Key("threshold τ", "#d55e00", "--"), Key("mean return in M", "#0072b2"),
-        Key("M's share of N_max", "#009e73"),
-    )  # fmt: skip
-    caption = (
-        "Left: an episode whose return passes τ (percentile P of the last K returns) enters the memory M; the line of "
-        "M lies above that of training while M holds better episodes than the policy plays. Right: transitions in M "
-        f"as a share of N_max. Mean over seeds. {_sizes(study, family, 'opr/memory_return')}"
-    )
-    return Chart(f"memory-{slug(family)}", "Threshold and memory", panels, caption, keys, (4.3, 2.6), 2)
+@dataclass
+class _Lines:
+    """Draws a metric of the columns of one environment: mean and range over seeds, and levels to compare with."""
+
+    family: Family
+    groups: Mapping[str, Sequence[Run]]
+    metric: str
+    label: str
+    levels: Sequence[Level] = ()
+    band: float = 0.13
+
+    @property
+    def most(self) -> float:
+        return max(map(_last, self.groups.values()))
+
+    def __call__(self, axis: Any) -> None:
+        scale = step_axis(axis, self.most)
+        for name, runs in self.groups.items():
+            draw_seeds(axis, [run.curves[self.metric] for run in runs], scale, self.family.keys[name], self.band)
+        for key, level in self.levels:
+            axis.axhline(level, color=key.color, linestyle=key.dash, linewidth=1.1)
+        if self.family.name == ATARI and self.most >= 0.8 * TEN_MILLION:
+            axis.axvline(TEN_MILLION * scale, color=MUTED, linestyle="--", linewidth=0.9)
+        include_zero(axis)
+        axis.set_ylabel(self.label)
 
 
-def slug(family: str) -> str:
-    """The family as part of a file's name."""
-    return {"CAGE Challenge 2": "cage2", "Key-Door-Treasure": "keydoor"}.get(family, family.lower())
-
-
-def _draw_lines(
-    study: Study, family: str, groups: Mapping[str, Sequence[Run]], metric: str, label: str,
-    levels: Sequence[tuple[Key, float]] = (), floor: float | None = None, band: float = 0.16,
-) -> Any:  # fmt: skip
-    keys = study.keys(family)
+def _enlarged(lines: _Lines) -> Draw:
+    """The same axes for the second half of training, without methods far below the best."""
+    tops, bottoms = [level for _, level in lines.levels], [level for _, level in lines.levels]
+    halves = []
+    for runs in lines.groups.values():
+        steps, values = aligned([run.curves[RETURN] for run in runs])
+        halves.append(values.mean(0)[steps >= lines.most / 2])
+    halves = [half for half in halves if len(half)]
+    best = max((half.mean() for half in halves), default=0.0)
+    for half in halves:
+        if half.mean() >= best - 1.2 * abs(best) - 1:
+            tops.append(float(half.max()))
+            bottoms.append(float(np.quantile(half, 0.05)))
 
     def draw(axis: Any) -> None:
-        most = max(_last(runs) for runs in groups.values())
-        scale = step_axis(axis, most)
-        for name, runs in groups.items():
-            steps, values = aligned([run.curves[metric] for run in runs])
-            if not len(steps):
-                continue
-            key = keys[name]
-            axis.plot(steps * scale, values.mean(0), color=key.color, linestyle=key.dash)
-            if len(runs) > 1:
-                axis.fill_between(steps * scale, values.min(0), values.max(0), color=key.color, alpha=band, linewidth=0)
-        for key, level in levels:
-            axis.axhline(level, color=key.color, linestyle=key.dash, linewidth=1.1)
-        if family == ATARI and most >= 0.8 * TEN_MILLION:
-            axis.axvline(TEN_MILLION * scale, color=MUTED, linestyle="--", linewidth=0.9)
-        if floor is not None:
-            axis.set_ylim(floor, floor + 1.08 * max(axis.get_ylim()[1] - floor, 1e-3))
-        axis.set_ylabel(label)
-
-    return draw
-
-
-def _enlarged(draw: Any, groups: Mapping[str, Sequence[Run]], levels: Sequence[tuple[Key, float]]) -> Any:
-    """The same axes, from half of training on, without what lies far below the best."""
-    most = max(_last(runs) for runs in groups.values())
-    tops, bottoms = [level for _, level in levels], [level for _, level in levels]
-    means = {}
-    for name, runs in groups.items():
-        steps, values = aligned([run.curves[RETURN] for run in runs])
-        late = values.mean(0)[steps >= most / 2]
-        if len(late):
-            means[name] = late
-    best = max((late.mean() for late in means.values()), default=0.0)
-    for late in means.values():
-        if late.mean() >= best - 1.2 * abs(best) - 1:
-            tops.append(float(late.max()))
-            bottoms.append(float(np.quantile(late, 0.05)))
-
-    def draw_part(axis: Any) -> None:
-        draw(axis)
-        scale = step_axis(axis, most)
-        axis.set_xlim(most * scale / 2, most * scale)
+        replace(lines, band=0.07)(axis)
+        scale = step_axis(axis, lines.most)
+        axis.set_xlim(lines.most * scale / 2, lines.most * scale)
         if tops:
             margin = 0.12 * (max(tops) - min(bottoms)) + 0.1
             axis.set_ylim(min(bottoms) - margin, max(tops) + margin)
 
-    return draw_part
+    return draw
 
 
-def _draw_memory(runs: Sequence[Run]) -> Any:
-    lines = ((RETURN, MUTED, "-"), ("opr/threshold", "#d55e00", "--"), ("opr/memory_return", "#0072b2", "-"))
+def _draw_means(runs: Sequence[Run], metrics: Sequence[str], label: str) -> Draw:
+    """The mean over runs of each metric; a share is filled down to 0."""
 
     def draw(axis: Any) -> None:
         scale = step_axis(axis, _last(runs))
-        for metric, color, dash in lines:
+        for metric in metrics:
             logged = [run.curves[metric] for run in runs if metric in run.curves]
             if logged:
                 steps, values = aligned(logged)
-                axis.plot(steps * scale, values.mean(0), color=color, linestyle=dash)
-        axis.set_ylabel("return")
+                mean = values.mean(0)
+                low = np.zeros_like(mean) if metric == MEMORY_FILL else mean
+                draw_band(axis, steps * scale, mean, low, mean, MEMORY_KEYS[metric])
+        axis.set_ylabel(label)
+        include_zero(axis)
+        if MEMORY_FILL in metrics:
+            axis.set_ylim(0, 1.05)
 
     return draw
 
 
-def _draw_fill(runs: Sequence[Run]) -> Any:
-    metric = "opr/memory_fill"
-
-    def draw(axis: Any) -> None:
-        scale = step_axis(axis, _last(runs))
-        logged = [run.curves[metric] for run in runs if metric in run.curves]
-        if logged:
-            steps, values = aligned(logged)
-            axis.plot(steps * scale, values.mean(0), color="#009e73")
-            axis.fill_between(steps * scale, 0, values.mean(0), color="#009e73", alpha=0.16, linewidth=0)
-        axis.set(ylim=(0, 1.05), ylabel="share of N_max")
-
-    return draw
-
-
-def _levels(family: str, env: str) -> list[tuple[Key, float]]:
-    """Published scores of an Atari game."""
-    if family != ATARI:
-        return []
+def _published_levels(family: Family, env: str) -> list[Level]:
     found = [(key, published_column(block, method).scores.get(env)) for key, block, method in BASELINES]
-    return [(key, score.value) for key, score in found if score is not None]
+    return [(key, score) for key, score in found if score is not None and family.name == ATARI]
 
 
 def _last(runs: Sequence[Run]) -> float:
     return max((curve.steps[-1] for run in runs for curve in run.curves.values()), default=1.0)
 
 
-def _used(study: Study, family: str, metric: str) -> list[Key]:
-    """The legend: columns that some panel shows."""
-    shown = {name for env in study.envs(family) for name in study.drawn(family, env, metric)}
-    return [key for name, key in study.keys(family).items() if name in shown]
+def _used(family: Family, drawn: Drawn) -> list[Key]:
+    """The legend: columns that appear in some panel."""
+    names = family.brief_over(drawn)
+    return [key._replace(label=names[name], full=name) for name, key in family.keys.items() if name in names]
 
 
-def _sizes(study: Study, family: str, metric: str) -> str:
-    """How many seeds stand behind each line."""
+def _sizes(family: Family, drawn: Drawn) -> str:
+    """The number of seeds of each line, in words."""
     counts: dict[str, list[int]] = {}
-    for env in study.envs(family):
-        for name, runs in study.drawn(family, env, metric).items():
+    for groups in drawn.values():
+        for name, runs in groups.items():
             counts.setdefault(name, []).append(count_seeds(runs))
-    words = [f"{name} {_range(numbers)}" for name, numbers in counts.items()]
+    if len(counts) > MAX_NAMED:
+        every = [number for numbers in counts.values() for number in numbers]
+        return f"Seeds: {' to '.join(map(str, dict.fromkeys((min(every), max(every)))))} a line."
+    words, names = [], family.brief_over(drawn)
+    for name, numbers in counts.items():
+        ends = dict.fromkeys((min(numbers), max(numbers)))
+        words.append(f"{names[name]} {' to '.join(map(str, ends))}")
     return f"Seeds: {'; '.join(words)}."
-
-
-def _range(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

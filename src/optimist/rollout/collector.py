@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
@@ -12,28 +13,28 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from optimist.config import EnvConfig
+from optimist.core.steps import Rollout
 from optimist.errors import ConfigError, NonFiniteLoss
 from optimist.networks.policy import PolicyNetwork
-from optimist.rollout.batch import Rollout
 from optimist.rollout.stepper import Array, Transition, VectorStepper, overlaid, rows_of
 
-MOST_ROWS = 16_384
-"""Rows that go through the network at once when a rollout is evaluated."""
+MAX_ROWS = 16_384
+"""Rows of one forward pass when a rollout is evaluated."""
 
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """A finished training episode, as the game counts it."""
+    """A finished training episode, with raw rewards and the environment's own end."""
 
     raw_return: float
     length: int
     group: int
-    goal: bool | None  # whether it reached the goal; None where the environment has none
+    goal: bool | None  # whether it reached the goal; None if the environment has none
     step: int  # environment steps of the run when it ended
 
 
 class Collector:
-    """Policy × environments → Rollout [T, N]; the finished episodes of the last rollout are in `finished`."""
+    """Policy × environments → Rollout [T, N]; `finished` holds the episodes that ended in the last rollout."""
 
     def __init__(
         self,
@@ -46,16 +47,17 @@ class Collector:
         *,
         evaluated: bool = True,
     ) -> None:
-        """`evaluated`: whether a rollout holds log π_old and V of its steps; zeros where nobody reads them."""
+        """`evaluated`: whether the rollout holds log π_old and V of its steps, or zeros."""
         self.envs, self.config, self.policy, self.evaluated = envs, config, policy, evaluated
         self.num_steps, self.generator, self.device = rollout_steps, generator, torch.device(device)
         self.stepper = VectorStepper(envs)
         if config.truncation == "ignored" and self.stepper.mode is AutoresetMode.NEXT_STEP:
             raise ConfigError(
-                f"env.truncation 'ignored' needs environments that reset within the step, and {config.id} takes one "
-                "more: use env.vectorization = 'sync'"
+                f"env.truncation 'ignored' needs environments that reset within the step; {config.id} resets in the "
+                "next one: use env.vectorization = 'sync'"
             )
-        self.bounds = _action_bounds(envs.single_action_space)
+        space = envs.single_action_space
+        self.bounds = (space.low, space.high) if isinstance(space, gym.spaces.Box) else None
         self.obs: Array = np.empty(0)
         self.groups = np.zeros(envs.num_envs, np.int64)
         self.returns = np.zeros(envs.num_envs)
@@ -64,7 +66,7 @@ class Collector:
         self.finished: list[EpisodeRecord] = []
 
     def restart(self, seed: int) -> None:
-        """Begin new episodes everywhere; those in play count for nothing."""
+        """Start new episodes everywhere and drop the unfinished ones."""
         self.obs, infos = self.stepper.reset(seed)
         if self.config.group_key and self.config.group_key not in infos:
             raise ConfigError(f"env.group_key '{self.config.group_key}' is not in the info of {self.config.id}'s reset")
@@ -72,32 +74,35 @@ class Collector:
         self._read_groups(infos)
 
     @property
-    def underway(self) -> bool:
-        """Whether a rollout is being collected between two calls of `collect`: never, it is done when asked for."""
+    def collecting(self) -> bool:
+        """Whether a rollout was started ahead of `collect`."""
         return False
 
-    def begin(self) -> None:
-        """The learner is about to learn from the last rollout: a collector that works beside it begins the next."""
+    def on_update_start(self) -> None:
+        """Prepare what can be prepared while the learner updates: here, nothing."""
 
     def close(self) -> None:
-        """No more rollouts: what works beside the learner ends. The environments are their maker's to close."""
+        """Stop what runs concurrently; the environments stay open."""
 
     def collect(self, progress: float = 0.0) -> Rollout:
         """T steps of every environment under the current policy."""
         self.finished = []
-        columns = Columns(self._rows())
+        obs = torch.from_numpy(self.obs)
+        columns = Columns(obs.new_empty((self.num_steps, *obs.shape), device=self.device))
         for t in range(self.num_steps):
             columns.obs[t], columns.groups[t] = torch.from_numpy(self.obs), self.groups
             actions = self.policy.act(columns.obs[t], self.generator)
-            moved = self.stepper.step(self._executable(actions))
-            columns.add(t, moved, actions)
-            self._count(moved.rewards, moved.ended, moved.valid, moved.final_infos.get("goal"))
-            self.obs = moved.obs
-            self._read_groups(moved.infos)
+            executable: Array = actions.cpu().numpy()
+            transition = self.stepper.step(executable if self.bounds is None else np.clip(executable, *self.bounds))
+            columns.add(t, transition, actions)
+            self._count(transition.rewards, transition.ended, transition.valid, transition.final_infos.get("goal"))
+            self.obs = transition.obs
+            if self.config.group_key:
+                self._read_groups(transition.infos)
         return self._rollout(columns, progress)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the episodes in play stand, as far as the collector knows."""
+        """The unfinished episodes, as far as the collector knows them, and the generator."""
         return {
             "obs": self.obs,
             "groups": self.groups,
@@ -109,103 +114,90 @@ class Collector:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
+        """Load the result of `state_dict`."""
         self.obs, self.groups = state["obs"].copy(), state["groups"].copy()
         self.returns, self.lengths = state["returns"].copy(), state["lengths"].copy()
         self.stepper.resetting, self.steps_done = state["resetting"].copy(), state["steps_done"]
         self.generator.set_state(state["generator"])
 
-    def _executable(self, actions: Tensor) -> Array:
-        """Actions as the environments take them: bounded ones clipped, the stored ones are not."""
-        array: Array = actions.cpu().numpy()
-        return array if self.bounds is None else np.clip(array, *self.bounds)
-
     def _read_groups(self, infos: dict[str, Any]) -> None:
         if self.config.group_key:
-            everyone = np.ones(len(self.groups), bool)
-            self.groups = overlaid(self.groups, infos, self.config.group_key, everyone)
-
-    def _rows(self) -> Tensor:
-        """Room for the observations of a rollout, [T, N, ...], on the learner's device."""
-        shape, dtype = (self.num_steps, *self.obs.shape), torch.from_numpy(self.obs).dtype
-        return torch.empty(shape, dtype=dtype, device=self.device)
+            all_envs = np.ones(len(self.groups), bool)
+            self.groups = overlaid(self.groups, infos, self.config.group_key, all_envs)
 
     def _count(self, rewards: Array, ended: Array, valid: Array | None = None, goals: Array | None = None) -> None:
-        """Raw return and length of the episodes in play; those that ended are recorded."""
+        """Add a step to the unfinished episodes and record those that ended."""
         self.returns += rewards
         self.lengths += 1 if valid is None else valid
         self.steps_done += len(self.returns)
-        if not ended.any():
-            return
         for n in np.flatnonzero(ended):
             goal = None if goals is None else bool(goals[n])
-            record = EpisodeRecord(
-                float(self.returns[n]), int(self.lengths[n]), int(self.groups[n]), goal, self.steps_done
-            )
-            self.finished.append(record)
-        self.returns[ended], self.lengths[ended] = 0.0, 0
+            episode = float(self.returns[n]), int(self.lengths[n]), int(self.groups[n])
+            self.finished.append(EpisodeRecord(*episode, goal, self.steps_done))
+            self.returns[n], self.lengths[n] = 0.0, 0
 
     @torch.no_grad()
     def _rollout(self, columns: Columns, progress: float) -> Rollout:
         """Tensors on the learner's device, with the values that follow each step."""
-        to = self.device
-        obs, actions = columns.obs, self._stored_actions(columns)
-        if obs.is_floating_point() and not bool(torch.isfinite(obs).all()):
-            raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
-        if not np.isfinite(columns.rewards).all():
-            raise NonFiniteLoss(f"{self.config.id} gave a reward that is nan or infinite")
-        logp, values = self._evaluated(obs, actions)
-        terminated, truncated = (torch.from_numpy(c).to(to) for c in (columns.terminated, columns.truncated))
-        terminated = terminated | torch.from_numpy(columns.life_lost).to(to)  # for the learner a lost life is an end
-        next_values = torch.cat([values[1:], self._value(torch.from_numpy(self.obs).to(to))[None]])
-        dones, bootstraps = terminated | truncated, torch.zeros_like(values)
-        final = None
-        if self.config.truncation == "bootstrap" and columns.final_obs:
-            final = torch.from_numpy(np.concatenate(columns.final_obs)).to(to)
-            bootstraps[truncated] = self._value(final)
-        if self.config.truncation == "ignored":
-            dones = terminated
-        next_values = torch.where(dones, bootstraps, next_values)
-        valid = None
-        if columns.dead:
-            valid = torch.from_numpy(columns.valid).to(to)
-            dones = dones | ~valid  # nothing leads from a dead step anywhere
+        self._check_finite(columns)
+        actions = self._stored_actions(columns)
+        logp, values = self._evaluated(columns.obs, actions)
         raw_rewards = torch.from_numpy(columns.rewards)
         rewards = self.config.reward_scale * (raw_rewards.sign() if self.config.clip_rewards else raw_rewards)
         return Rollout(
-            obs=obs,
+            obs=columns.obs,
             actions=actions,
-            rewards=rewards.to(to),
+            rewards=rewards.to(self.device),
             logp=logp,
-            dones=dones,
             raw_rewards=raw_rewards,
             episode_ends=torch.from_numpy(columns.terminated | columns.truncated),
-            bootstraps=bootstraps,
-            valid=valid,
             groups=torch.from_numpy(columns.groups) if self.config.group_key else None,
             progress=progress,
             values=values,
-            next_values=next_values,
-            truncated=None if final is None else truncated,
-            final_obs=final,
+            **self._ends(columns, values),
         )
 
+    def _ends(self, columns: Columns, values: Tensor) -> dict[str, Any]:
+        """Where episodes end for the learner, and the value that follows each step."""
+        to = self.device
+        truncated, valid = torch.from_numpy(columns.truncated).to(to), torch.from_numpy(columns.valid).to(to)
+        dones = torch.from_numpy(columns.terminated | columns.life_lost).to(to)  # a lost life ends it for the learner
+        bootstraps, final_obs = torch.zeros_like(values), None
+        if self.config.truncation == "bootstrap" and columns.final_obs:
+            final_obs = torch.from_numpy(np.concatenate(columns.final_obs)).to(to)
+            bootstraps[truncated] = self._value(final_obs)
+        if self.config.truncation != "ignored":
+            dones = dones | truncated
+        following = torch.cat([values[1:], self._value(torch.from_numpy(self.obs).to(to))[None]])
+        return {
+            "dones": dones | ~valid if columns.resets else dones,  # a reset step leads nowhere
+            "valid": valid if columns.resets else None,
+            "bootstraps": bootstraps,
+            "next_values": torch.where(dones, bootstraps, following),
+            "truncated": None if final_obs is None else truncated,
+            "final_obs": final_obs,
+        }
+
+    def _check_finite(self, columns: Columns) -> None:
+        if columns.obs.is_floating_point() and not bool(torch.isfinite(columns.obs).all()):
+            raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
+        if not np.isfinite(columns.rewards).all():
+            raise NonFiniteLoss(f"{self.config.id} gave a reward that is nan or infinite")
+
     def _stored_actions(self, columns: Columns) -> Tensor:
-        """The actions to learn from: executed ones where the environment overrode some."""
+        """The actions to learn from: the executed ones where the environment overrode some."""
         actions = torch.stack(columns.actions)
-        if self.config.store_executed:
-            for t, row in columns.executed.items():
+        for t, row in columns.executed.items():
+            if self.config.store_executed:
                 actions[t] = torch.from_numpy(row)
         return actions
 
     def _evaluated(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """log π_old and V of every step, [T, N]: cheaper for a whole rollout at once than step by step."""
         if not self.evaluated:
-            nothing = torch.zeros(obs.shape[:2], device=obs.device)
-            return nothing, nothing
-        pieces = zip(
-            torch.split(obs.flatten(0, 1), MOST_ROWS), torch.split(actions.flatten(0, 1), MOST_ROWS), strict=True
-        )
+            zeros = torch.zeros(obs.shape[:2], device=obs.device)
+            return zeros, zeros
+        pieces = zip(*(torch.split(rows.flatten(0, 1), MAX_ROWS) for rows in (obs, actions)), strict=True)
         both = [self.policy.evaluate(*piece)[::2] for piece in pieces]
         logp, values = (torch.cat(column).view(obs.shape[:2]) for column in zip(*both, strict=True))
         return logp, values
@@ -221,27 +213,34 @@ class Columns:
         shape = self.shape = tuple(obs.shape[:2])
         self.obs = obs
         self.rewards, self.groups = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        self.terminated, self.truncated = np.empty(shape, bool), np.empty(shape, bool)
-        self.life_lost = np.empty(shape, bool)
-        self.valid, self.dead = np.ones(shape, bool), False
+        self.terminated, self.truncated, self.life_lost = (np.zeros(shape, bool) for _ in range(3))
+        self.valid, self.resets = np.ones(shape, bool), False
         self.actions: list[Tensor] = []
         self.executed: dict[int, Array] = {}  # t → actions [N, ...], where an environment overrode some
         self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
 
-    def add(self, t: int, moved: Transition, actions: Tensor) -> None:
-        """What a step of all environments gave."""
-        truncated = moved.truncated & ~moved.terminated  # a real end at the time limit is a real end
-        self.rewards[t], self.terminated[t], self.truncated[t] = moved.rewards, moved.terminated, truncated
-        self.life_lost[t] = moved.life_lost
-        if moved.valid is not None:
-            self.valid[t], self.dead = moved.valid, True
+    def add(self, t: int, transition: Transition, actions: Tensor) -> None:
+        """Add one step of all environments."""
+        truncated = transition.truncated & ~transition.terminated  # a termination at the time limit is none
+        self.rewards[t], self.terminated[t], self.truncated[t] = transition.rewards, transition.terminated, truncated
+        if "life_lost" in transition.step_infos:
+            self.life_lost[t] = transition.life_lost
+        if transition.valid is not None:
+            self.valid[t], self.resets = transition.valid, True
         if truncated.any():
-            assert moved.final_obs is not None
-            self.final_obs.append(rows_of(moved.final_obs, truncated))
+            assert transition.final_obs is not None
+            self.final_obs.append(rows_of(transition.final_obs, truncated))
         self.actions.append(actions)
-        if moved.tells_executed:
-            self.executed[t] = moved.executed(actions.cpu().numpy())
+        if "executed" in transition.step_infos or "executed" in transition.final_infos:
+            self.executed[t] = transition.executed(actions.cpu().numpy())
 
 
-def _action_bounds(space: gym.Space[Any]) -> tuple[Array, Array] | None:
-    return (space.low, space.high) if isinstance(space, gym.spaces.Box) else None
+@runtime_checkable
+class AsyncVectorEnv(Protocol):
+    """A vector environment whose steps finish out of order, with the collector that steps it.
+
+    Gymnasium's class of that name is another one: it waits for all environments in every step.
+    """
+
+    collector_class: Callable[..., Collector]
+    """Takes Collector's arguments and `graphs`, whether to act with CUDA graphs."""

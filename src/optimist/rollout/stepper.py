@@ -1,4 +1,4 @@
-"""VectorStepper: any Gymnasium vector environment, whatever its autoreset mode, as one clear sequence of steps."""
+"""VectorStepper: one interface to Gymnasium vector environments of all autoreset modes."""
 
 from __future__ import annotations
 
@@ -14,44 +14,35 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Transition:
-    """What one step of N environments gave."""
+    """The result of one step of N environments."""
 
     obs: Array  # [N, ...] to act on next
     rewards: Array  # [N]
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
-    valid: NDArray[np.bool_] | None  # [N] false on the dead step that only resets; None: all valid
-    infos: dict[str, Any]  # goes with `obs`
-    step_infos: dict[str, Any]  # goes with the step itself, of episodes that go on
-    final_infos: dict[str, Any]  # goes with the step itself, of episodes that ended here
-    final_obs: Array | None  # [N, ...] the last observation of the episodes that ended here
-
-    @property
-    def ended(self) -> NDArray[np.bool_]:
-        """Episodes that ended with this step."""
-        return self.terminated | self.truncated
+    ended: NDArray[np.bool_]  # [N] terminated or truncated
+    valid: NDArray[np.bool_] | None  # [N] false on a reset step; None: all valid
+    infos: dict[str, Any]  # of `obs`
+    step_infos: dict[str, Any]  # of the step itself, where episodes continue
+    final_infos: dict[str, Any]  # of the step itself, where episodes ended
+    final_obs: Array | None  # [N, ...] last observations of the episodes that ended
 
     @property
     def life_lost(self) -> NDArray[np.bool_]:
-        """Lives lost (`info["life_lost"]`) in episodes that go on: ends for the learner, not for the game."""
+        """Lives lost (`info["life_lost"]`) where the episode continues: ends for the learner alone."""
         return overlaid(np.zeros(len(self.rewards), bool), self.step_infos, "life_lost", ~self.ended)
 
-    @property
-    def tells_executed(self) -> bool:
-        """Whether an environment says in `info["executed"]` which action it executed."""
-        return "executed" in self.step_infos or "executed" in self.final_infos
-
     def executed(self, actions: Array) -> Array:
-        """`actions` [N, ...], with the executed one in the place of each that an environment overrode."""
-        everyone = np.ones(len(self.rewards), bool)
-        executed = overlaid(actions, self.step_infos, "executed", everyone)
+        """`actions` [N, ...], with those that an environment overrode replaced by the executed ones."""
+        all_envs = np.ones(len(self.rewards), bool)
+        executed = overlaid(actions, self.step_infos, "executed", all_envs)
         return overlaid(executed, self.final_infos, "executed", self.ended)
 
 
 class VectorStepper:
-    """Steps a vector environment; the three autoreset modes look alike from here.
+    """Steps a vector environment and hides its autoreset mode.
 
-    Under NEXT_STEP the step after an end only resets: it comes back with `valid` false, reward 0 and no end. Under
+    Under NEXT_STEP the step after an end only resets: it is returned with `valid` false, reward 0 and no end. Under
     SAME_STEP and DISABLED there is no such step.
     """
 
@@ -62,7 +53,7 @@ class VectorStepper:
 
     def reset(self, seed: int | None = None) -> tuple[Array, dict[str, Any]]:
         """First observations [N, ...] and infos."""
-        self.resetting[:] = False
+        self.resetting = np.zeros(self.envs.num_envs, bool)
         obs, infos = self.envs.reset(seed=seed)
         return obs, infos
 
@@ -70,26 +61,26 @@ class VectorStepper:
         """One step of every environment."""
         obs, rewards, terminated, truncated, infos = self.envs.step(actions)
         if self.mode is AutoresetMode.NEXT_STEP:
-            return self._with_dead_steps(obs, rewards, terminated, truncated, infos)
+            return self._with_reset_steps(obs, rewards, terminated, truncated, infos)
         final_obs, final_infos, step_infos = infos.get("final_obs"), infos.get("final_info", infos), infos
         ended = terminated | truncated
         if self.mode is AutoresetMode.DISABLED and ended.any():
             final_obs, final_infos = obs, infos
             obs, infos = self.envs.reset(options={"reset_mask": ended})
-        return Transition(obs, rewards, terminated, truncated, None, infos, step_infos, final_infos, final_obs)
+        return Transition(obs, rewards, terminated, truncated, ended, None, infos, step_infos, final_infos, final_obs)
 
-    def _with_dead_steps(self, obs: Array, rewards: Array, terminated: Any, truncated: Any, infos: Any) -> Transition:
+    def _with_reset_steps(self, obs: Array, rewards: Array, terminated: Any, truncated: Any, infos: Any) -> Transition:
         valid = ~self.resetting
         terminated, truncated = terminated & valid, truncated & valid
         self.resetting = terminated | truncated
         mask = None if valid.all() else valid
-        return Transition(obs, rewards * valid, terminated, truncated, mask, infos, infos, infos, obs)
+        return Transition(obs, rewards * valid, terminated, truncated, self.resetting, mask, infos, infos, infos, obs)
 
 
 def overlaid(values: Array, infos: dict[str, Any], key: str, where: NDArray[np.bool_]) -> Array:
-    """`values` [N, ...] with those that `infos[key]` gives, of the environments in `where`, in their place.
+    """`values` [N, ...], replaced by `infos[key]` for the environments in `where` that gave this entry.
 
-    Gymnasium says in `infos["_" + key]` which environments gave the entry: the rows of the others mean nothing.
+    Gymnasium marks in `infos["_" + key]` which environments gave it; the rows of the others are undefined.
     """
     if key not in infos:
         return values

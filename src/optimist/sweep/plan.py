@@ -1,149 +1,183 @@
-"""A sweep file (TOML) → Plan: every run it describes, in the order they start; strict about what it does not know."""
+"""Sweep files: TOML → Plan, with every run the file describes in the order they start. Unknown keys are errors."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from optimist.config import RunConfig
+from optimist.config.toml import differences, merge, overlay, read_toml
+from optimist.core.settings import AtLeastOne, AtLeastZero, OrNone, Positive, settings
 from optimist.envs.make import check_env
 from optimist.errors import ConfigError, unknown_name
 from optimist.presets import Preset, get_preset
-from optimist.sweep.statistic import check_statistic
-from optimist.tracking.config_io import differences, merge, read_toml
 
-GROUP_KEYS = ("presets", "flags", "settings", "variants", "seeds", "cpus", "runs_per_gpu")
-KEYS = (*GROUP_KEYS, "groups", "statistic", "retries", "keep_checkpoints")
-RUNS_PER_GPU = 4
-RETRIES = 2
-_OWN = {"seed": "seeds", "preset": "presets"}
+_OTHER_KEYS = {"seed": "seeds", "preset": "presets"}
+"""Settings that a sweep file sets by a key of its own."""
+
+
+@settings("")
+class SweepGroup:
+    """Keys of a [[groups]] table; at the top of a file they count for all of its groups."""
+
+    presets: list[str] = field(default_factory=list)
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Keywords of the presets; of a list of values each one is run."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """As in a config file."""
+    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Name → further settings."""
+    seeds: Any = None
+    """A number of seeds, or a list of them."""
+    first_seed: AtLeastZero = 0
+    cpus: OrNone[Positive] = None
+    """Cores of a run; None for its `threads`."""
+    runs_per_gpu: AtLeastOne = 4
+    score_episodes: AtLeastZero = 0
+    """Fresh episodes that the final policy of each CAGE 2 run plays, by argmax and sampled; 0: none."""
+
+    def seed_list(self) -> list[int]:
+        """The seeds themselves."""
+        seeds: Any = self.seeds
+        if type(seeds) is int and seeds >= 1:
+            return list(range(self.first_seed, self.first_seed + seeds))
+        if isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds):
+            if self.first_seed:
+                raise ConfigError("first_seed goes with a number of seeds, not with a list; remove one of them")
+            return seeds
+        raise ConfigError(f"seeds must be a number of seeds or a list of them, as in seeds = 5, got {seeds!r}")
+
+
+@settings("")
+class SweepFile(SweepGroup):
+    """A sweep file: what is run, what is done with the runs, and the columns of the table."""
+
+    groups: list[dict[str, Any]] = field(default_factory=lambda: [{}])
+    statistic: Literal["auto", "final", "last-100", "best-epoch"] = "auto"
+    """`auto` is `final` where the run plays final episodes, else `last-100`."""
+    curve_points: AtLeastZero = 0
+    """Points of the training curve in each row of runs.jsonl."""
+    retries: AtLeastZero = 2
+    keep_checkpoints: bool = True
+    """Whether finished runs keep their checkpoints, which hold the memory: hundreds of megabytes for Atari."""
+    out: str = ""
+    """The folder, relative to the file."""
+    measures: list[str] = field(default_factory=lambda: ["value", "solved"])
+    """Metrics of a row; `a/b`: the share of the runs with b for which a holds."""
+    baseline: str = ""
+    """The method that others are compared with, by the first measure."""
+    average_over: str = ""
+    """A flag: adds rows with the mean over its values, of the seeds that have all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run: its folder's name, what it is called in tables, its config and what it needs."""
+    """One run: name of its folder, labels for tables, config, and the cores and GPU share it needs."""
 
     name: str
     method: str
     env: str
     config: RunConfig
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """Preset, flags, variant, settings and seed: what the config was made of."""
+    """Preset, flags, variant, settings and seed that the config was made from."""
+    score_episodes: int = 0
     cpus: float = 1.0
     gpus: float = 0.0
 
     @property
     def budget(self) -> int:
-        """Environment steps it will really do: whole updates."""
+        """Environment steps of the run: whole updates."""
         return self.config.total_updates * self.config.batch_size
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What plan.json and runs.jsonl hold about the run before it starts."""
+        return {"run": self.name, "method": self.method, "env": self.env, "budget": self.budget, **self.origin}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The runs of a sweep, the statistic they are compared by, and how often a failed one is tried again."""
+    """The runs of a sweep, and what its file says about them."""
 
     runs: tuple[Run, ...]
-    statistic: str = "auto"
-    retries: int = RETRIES
-    keep_checkpoints: bool = True
-    """Whether finished runs keep their checkpoints; an Atari run's hold its memory of frames, hundreds of megabytes."""
+    file: SweepFile = field(default_factory=SweepFile)
+    out: Path | None = None
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan a sweep file describes."""
+    """The plan a sweep file describes; its `out` is relative to the file."""
     document = read_toml(path)
-    with _named(path):
+    try:
         plan = make_plan(document)
         for env in {run.env: run.config.env for run in plan.runs}.values():
-            check_env(env)  # rather now than when its turn comes, hours later
-    return plan
+            check_env(env)
+    except ConfigError as error:
+        raise type(error)(f"{path}: {error}") from error
+    return replace(plan, out=Path(os.path.normpath(path.parent / plan.file.out))) if plan.file.out else plan
 
 
 def make_plan(document: Mapping[str, Any]) -> Plan:
     """The product of presets, flags, variants and seeds; seeds outermost, so that all methods advance together."""
-    _check_keys(document, KEYS, "sweep key")
-    groups = document.get("groups", [{}])
-    if not isinstance(groups, list) or not all(isinstance(group, Mapping) for group in groups):
-        raise ConfigError("groups must be tables written as [[groups]]")
-    runs = list(itertools.chain.from_iterable(_runs_of(_inherit(document, group)) for group in groups))
+    file = SweepFile(**document)
+    runs = [run for group in file.groups for run in _runs_of_group(_inherit(document, group))]
     runs.sort(key=lambda run: run.config.seed)  # stable: within a seed, the order of the file
-    statistic = document.get("statistic", "auto")
     for run in runs:
-        check_statistic(statistic, run.config)
-    _refuse_twins(runs)
-    keep = document.get("keep_checkpoints", True)
-    if type(keep) is not bool:
-        raise ConfigError(f"keep_checkpoints must be true or false, got {keep!r}")
-    retries = _whole(document, "retries", RETRIES, least=0)
-    return Plan(runs=tuple(runs), statistic=statistic, retries=retries, keep_checkpoints=keep)
+        _check_measured(run, file.statistic)
+    _check_unique_names(runs)
+    _check_table(file, runs)
+    return Plan(runs=tuple(runs), file=file)
 
 
-def _inherit(document: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, Any]:
-    """A group with what the file says for all groups; settings are merged, the rest is replaced."""
-    _check_keys(group, GROUP_KEYS, "key of [[groups]]")
-    shared = {key: value for key, value in document.items() if key in GROUP_KEYS}
-    settings = [_table(source, "settings") for source in (shared, group)]
-    return {**shared, **group, "settings": _nest(*settings)}
+def _inherit(document: Mapping[str, Any], group: Mapping[str, Any]) -> SweepGroup:
+    """A group with the keys it inherits from the file; settings are merged, other keys are replaced."""
+    shared = {field.name: document[field.name] for field in fields(SweepGroup) if field.name in document}
+    own = SweepGroup(**group)
+    return SweepGroup(**{**shared, **group, "settings": overlay(shared.get("settings", {}), own.settings)})
 
 
-def _runs_of(group: Mapping[str, Any]) -> Iterator[Run]:
-    presets, flags = _presets(group), _table(group, "flags")
-    variants = _table(group, "variants") or {"": {}}
+def _runs_of_group(group: SweepGroup) -> Iterator[Run]:
+    if not group.presets:
+        raise ConfigError('presets must be a list of at least one name, as in presets = ["deepsea/opr"]')
+    presets, flags, variants = [get_preset(name) for name in group.presets], group.flags, group.variants or {"": {}}
     values = [value if isinstance(value, list) else [value] for value in flags.values()]
     for name, choice in zip(flags, values, strict=True):
         if not choice:
             raise ConfigError(f"flags.{name} is an empty list; give at least one value or leave it out")
-    for seed, preset, chosen, variant in itertools.product(
-        _seeds(group), presets, itertools.product(*values), variants
-    ):
-        own = _table(variants, variant)
-        settings = _nest(group["settings"], own)
-        yield _run(group, preset, dict(zip(flags, chosen, strict=True)), variant, settings, seed)
+    choices = [dict(zip(flags, chosen, strict=True)) for chosen in itertools.product(*values)]
+    for seed, preset, chosen, variant in itertools.product(group.seed_list(), presets, choices, variants):
+        settings = overlay(group.settings, variants[variant])
+        for key, right in _OTHER_KEYS.items():
+            if key in settings:
+                raise ConfigError(f"settings cannot hold {key}; use {right} = …")
+        config = _make_config(preset, chosen, settings, seed)
+        words = [preset.name.replace("/", "-"), *(f"{name}-{value}" for name, value in chosen.items()), variant]
+        folder = "_".join(re.sub(r"[^\w.+-]+", "-", word) for word in words if word)
+        yield Run(
+            name=f"{folder}/seed-{seed}",
+            method=f"{preset.name} · {variant}" if variant else preset.name,
+            env=env_label(config, chosen),
+            config=config,
+            origin={"preset": preset.name, "flags": chosen, "variant": variant, "settings": settings, "seed": seed},
+            score_episodes=group.score_episodes,
+            cpus=group.cpus or float(config.threads),
+            gpus=1.0 / group.runs_per_gpu if config.device.startswith("cuda") else 0.0,
+        )
 
 
-def _run(
-    group: Mapping[str, Any],
-    preset: Preset,
-    flags: dict[str, Any],
-    variant: str,
-    settings: dict[str, Any],
-    seed: int,
-) -> Run:
-    for key, right in _OWN.items():
-        if key in settings:
-            raise ConfigError(f"settings cannot hold {key}; use {right} = …")
-    config = make_config(preset, flags, settings, seed)
-    words = [preset.name.replace("/", "-"), *(f"{name}-{value}" for name, value in flags.items()), variant]
-    folder = "_".join(re.sub(r"[^\w.+-]+", "-", word) for word in words if word)
-    return Run(
-        name=f"{folder}/seed-{seed}",
-        method=f"{preset.name} · {variant}" if variant else preset.name,
-        env=env_label(config, flags),
-        config=config,
-        origin={"preset": preset.name, "flags": flags, "variant": variant, "settings": settings, "seed": seed},
-        cpus=_number(group, "cpus", float(config.threads)),
-        gpus=gpu_share(config, _whole(group, "runs_per_gpu", RUNS_PER_GPU, least=1)),
-    )
-
-
-def gpu_share(config: RunConfig, runs_per_gpu: int = RUNS_PER_GPU) -> float:
-    """The part of a GPU a run is given; none on the CPU."""
-    return 1.0 / runs_per_gpu if config.device.startswith("cuda") else 0.0
-
-
-def make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> RunConfig:
+def _make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> RunConfig:
     """The preset with its flags, the settings over it, and the seed."""
     kinds = {parameter.name: parameter.kind for parameter in preset.parameters}
     for name, value in flags.items():
         if name in kinds and type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
             raise ConfigError(f"flags.{name} of {preset.name} must be {kinds[name].__name__}, got {value!r}")
     config = merge(preset(**flags), settings)
-    overridden = differences(preset.decide(config, **flags), config)
+    overridden = differences(preset.reapply(config, **flags), config)
     if overridden:
         raise ConfigError(
             f"settings contradict flags of {preset.name} ({', '.join(overridden)}); set each in one place"
@@ -152,79 +186,36 @@ def make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str,
 
 
 def env_label(config: RunConfig, flags: Mapping[str, Any]) -> str:
-    """The environment as tables name it: its id, and what flags chose beyond that."""
+    """The environment in tables: its id, and the flags that choose more than the id."""
     chosen = " ".join(f"{name}={value}" for name, value in flags.items() if value != config.env.id)
     return f"{config.env.id.removeprefix('optimist/')} {chosen}".strip()
 
 
-def _presets(group: Mapping[str, Any]) -> list[Preset]:
-    names = group.get("presets")
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f'presets must be a list of names, as in presets = ["deepsea/opr"], got {names!r}')
-    return [get_preset(name) for name in names]
+def _check_measured(run: Run, statistic: str) -> None:
+    """Raise if the run will not have the statistic or the score that the file asks for."""
+    preset, config = run.config.preset, run.config
+    if statistic == "final" and not config.final_episodes:
+        raise ConfigError(f"statistic 'final' needs final episodes, {preset} plays none: set final_episodes")
+    if statistic == "best-epoch" and not config.evaluate_every:
+        raise ConfigError(f"statistic 'best-epoch' needs evaluations, {preset} makes none: set evaluate_every")
+    if run.score_episodes and not config.env.id.startswith("optimist/CAGE2"):
+        raise ConfigError(f"score_episodes works with CAGE 2 only, {preset} has {config.env.id}: remove one of them")
 
 
-def _seeds(group: Mapping[str, Any]) -> list[int]:
-    seeds = group.get("seeds")
-    if type(seeds) is int and seeds >= 1:
-        return list(range(seeds))
-    if isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds):
-        return seeds
-    raise ConfigError(f"seeds must be a number of seeds or a list of them, as in seeds = 5, got {seeds!r}")
+def _check_table(file: SweepFile, runs: list[Run]) -> None:
+    """Raise if the columns of the table name what no run has."""
+    if not file.measures:
+        raise ConfigError('measures must be a list of at least one name, as in measures = ["goal_seen", "solved"]')
+    if file.baseline and file.baseline not in (methods := {run.method for run in runs}):
+        raise unknown_name("method for baseline", file.baseline, methods)
+    if file.average_over and file.average_over not in (flags := {name for run in runs for name in run.origin["flags"]}):
+        raise unknown_name("flag for average_over", file.average_over, flags)
 
 
-def _refuse_twins(runs: list[Run]) -> None:
-    seen: set[str] = set()
-    for run in runs:
-        if run.name in seen:
-            raise ConfigError(
-                f"two runs of the file are called {run.name}: a preset, flag or seed is listed twice, or they need "
-                "names of their own as [variants.NAME]"
-            )
-        seen.add(run.name)
-
-
-def _nest(*tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables laid over one another, nested ones too; the last says."""
-    found: dict[str, Any] = {}
-    for table in tables:
-        for key, value in table.items():
-            both = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
-            found[key] = _nest(found[key], value) if both else value
-    return found
-
-
-def _table(source: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = source.get(key, {})
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{key} must be a table, got {value!r}")
-    return dict(value)
-
-
-def _whole(source: Mapping[str, Any], key: str, default: int, *, least: int) -> int:
-    value = source.get(key, default)
-    if type(value) is not int or value < least:
-        raise ConfigError(f"{key} must be a whole number of at least {least}, got {value!r}")
-    return value
-
-
-def _number(source: Mapping[str, Any], key: str, default: float) -> float:
-    value = source.get(key, default)
-    if type(value) not in (int, float) or not value > 0:
-        raise ConfigError(f"{key} must be a number above 0, got {value!r}")
-    return float(value)
-
-
-def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], kind: str) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown_name(kind, key, known)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Errors about the content say which file it was."""
-    try:
-        yield
-    except ConfigError as error:
-        raise type(error)(f"{path}: {error}") from error
+def _check_unique_names(runs: list[Run]) -> None:
+    name, count = Counter(run.name for run in runs).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(
+            f"two runs of the file are called {name}: list each preset, flag and seed once, or give each "
+            "group a name as [variants.NAME]"
+        )

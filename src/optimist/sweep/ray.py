@@ -1,46 +1,45 @@
-"""RayExecutor: each run a Ray task with its cores and GPU share, on whichever node has room."""
+"""RayExecutor: each run a Ray task with its cores and GPU share, on any node that has room."""
 
 from __future__ import annotations
 
 import logging
 import signal
 import socket
-import sys
 import threading
 import time
 from types import FrameType
 from typing import Any
 
 from optimist.errors import ClusterError, missing_extra
-from optimist.sweep.folder import WorkFolder
+from optimist.sweep.folder import SweepFolder
 from optimist.sweep.plan import Run
-from optimist.sweep.work import Outcome, execute, make_task
+from optimist.sweep.worker import Outcome, execute, make_task
 
-GRACE = 30.0
+STOP_TIMEOUT = 30.0
 HELP = "start one with `ray start --head`, then `ray start --address HOST:6379` on the other machines"
 
 
 class RayExecutor:
-    """Tasks on a cluster that is there already. A lost node's runs come back as failed attempts, to be tried again."""
+    """Tasks on an existing cluster. The runs of a lost node return as failed attempts, and the driver retries them."""
 
-    def __init__(self, folder: WorkFolder, address: str, jobs: int | None = None) -> None:
+    def __init__(self, folder: SweepFolder, address: str, jobs: int | None = None) -> None:
         self.folder, self.jobs = folder, jobs
         self.ray = connect(address)
-        self._sigterm = _Sigterm()
+        self._sigterm = _SigtermRecorder()
         self._tasks: dict[Any, str] = {}
-        # max_calls: a process of its own for each run; max_retries: the driver decides, and writes it down
+        # max_calls: a new process for each run; max_retries: the driver retries, and records it
         self._execute = self.ray.remote(max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(execute)
 
     def start(self, run: Run) -> bool:
-        """Queues the run at the cluster, which starts it when a node has room; `jobs` limits the queue."""
+        """Queue the run at the cluster, which starts it when a node has room; `jobs` limits the queue."""
         if self.jobs is not None and len(self._tasks) >= self.jobs:
             return False
         task = self._execute.options(name=run.name, num_cpus=run.cpus, num_gpus=run.gpus)
-        self._tasks[task.remote(make_task(self.folder, run.name, run.config))] = run.name
+        self._tasks[task.remote(make_task(self.folder, run))] = run.name
         return True
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """The attempts that ended, by themselves or with their node."""
+        """Outcomes of the tasks that ended, or lost their node, within so many seconds."""
         if not self._tasks:
             time.sleep(seconds)
             return []
@@ -51,35 +50,23 @@ class RayExecutor:
         except (ConnectionError, self.ray.exceptions.RayError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ClusterError(
-                f"the Ray cluster is gone ({reason}); start it and give the same command again"
+                f"the Ray cluster is lost ({reason}); start it and run the same command again"
             ) from error
         return [self._outcome(reference) for reference in done]
 
-    def cancel(self, name: str) -> None:
-        """Asks the run to stop between two updates."""
-        for reference, own in self._tasks.items():
-            if own == name:
-                self.ray.cancel(reference, force=False)
-
     def close(self) -> None:
-        """Stops all tasks, gives them time for a checkpoint, and leaves the cluster as it was."""
+        """Cancel all tasks, wait for their checkpoints up to STOP_TIMEOUT, and disconnect from the cluster."""
         try:
             for reference in self._tasks:
                 self.ray.cancel(reference, force=False)
             if self._tasks:
-                self.ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=GRACE)
+                self.ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=STOP_TIMEOUT)
         finally:
-            self._sigterm.put_back()
+            self._sigterm.restore()
             self.ray.shutdown()
 
-    def slots(self, run: Run) -> int:
-        """How many such runs the cluster does at a time as it is now."""
-        has = self.ray.cluster_resources()
-        room = [has.get("CPU", 0.0) / run.cpus] + ([has.get("GPU", 0.0) / run.gpus] if run.gpus else [])
-        return max(1, min(int(min(room)), self.jobs or sys.maxsize))
-
     def largest_node(self) -> tuple[float, float]:
-        """Most cores and most GPUs that one node has."""
+        """The most cores and the most GPUs that any node has."""
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         return (
             max((node.get("CPU", 0.0) for node in nodes), default=0.0),
@@ -97,19 +84,18 @@ class RayExecutor:
         return outcome
 
 
-class _Sigterm:
-    """The handler that was there, remembering what it raised: inside Ray's calls that becomes KeyboardInterrupt."""
+class _SigtermRecorder:
+    """Wraps the SIGTERM handler and keeps what it raises: inside Ray's calls that becomes KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.raised: BaseException | None = None
         self._before = signal.getsignal(signal.SIGTERM)
-        self._in_place = callable(self._before) and threading.current_thread() is threading.main_thread()
-        if self._in_place:
+        self._installed = callable(self._before) and threading.current_thread() is threading.main_thread()
+        if self._installed:
             signal.signal(signal.SIGTERM, self._handle)
 
-    def put_back(self) -> None:
-        """The handler that was there, alone."""
-        if self._in_place:
+    def restore(self) -> None:
+        if self._installed:
             signal.signal(signal.SIGTERM, self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -122,18 +108,18 @@ class _Sigterm:
 
 
 def connect(address: str) -> Any:
-    """The module `ray`, connected to the cluster at `address`, or to the one of this machine with `auto`."""
+    """The module `ray`, connected to the cluster at `address`; `auto`: to the cluster this machine belongs to."""
     try:
         import ray
     except ImportError as error:
         raise missing_extra("--ray", "ray", "ray") from error
     if address != "auto":
-        _knock(address)
+        _check_address(address)
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray puts its own there, which leaves without a word
+            signal.signal(signal.SIGTERM, handler)  # Ray replaces it by a handler that exits silently
     except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         reason = "" if address == "auto" else f" ({str(error).strip().splitlines()[0]})"
         where = "on this machine" if address == "auto" else f"at {address}"
@@ -141,8 +127,8 @@ def connect(address: str) -> Any:
     return ray
 
 
-def _knock(address: str) -> None:
-    """Raises where nobody listens; Ray itself would try for a long time."""
+def _check_address(address: str) -> None:
+    """Raise if no process listens at the address; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise ClusterError(f"--ray takes auto, HOST:PORT or ray://HOST:PORT, got '{address}'")

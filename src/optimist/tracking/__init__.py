@@ -1,1 +1,1 @@
-"""Log and save: the run folder, its config, metrics, checkpoints, event writers and the progress display."""
+"""Run folders, checkpoints, metrics, writers and progress displays."""

@@ -1,4 +1,4 @@
-"""Checkpoints: one folder `step-<N>` of safetensors, JSON and checksums, whole or not there at all; no pickle."""
+"""Checkpoints: atomically written folders `step-<N>` of safetensors, JSON and checksums; no pickle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 import optimist
 from optimist.errors import CheckpointError
-from optimist.tracking.atomic import disk_errors, sync
+from optimist.tracking.files import disk_errors, sync
 from optimist.tracking.nested import Nested, Packed, pack, unpack
 
 FORMAT = 1
@@ -26,10 +26,10 @@ _TEMPORARY, _REPLACED = ".tmp-", ".old-"
 
 
 def save_checkpoint(folder: Path, step: int, state: Nested, keep: int = 2) -> Path:
-    """Writes `folder/step-<step>` and drops all but the newest `keep`; one writer per folder at a time.
+    """Write `folder/step-<step>` and delete all but the newest `keep`; one writer per folder at a time.
 
-    The files are written to a temporary folder, synced and renamed, so a kill at any moment leaves either
-    the new checkpoint or the ones before. A disk that is full raises RunFolderError and changes nothing.
+    The files are written to a temporary folder, synced and renamed: a kill at any moment leaves either the new
+    checkpoint or the earlier ones. A full disk raises RunFolderError and changes nothing.
     """
     target = folder / f"step-{step}"
     temporary = folder / f"{_TEMPORARY}{target.name}"
@@ -49,13 +49,13 @@ def save_checkpoint(folder: Path, step: int, state: Nested, keep: int = 2) -> Pa
 
 
 def load_checkpoint(path: Path) -> Nested:
-    """The state saved at `path`, after every checksum was compared; tensors come back on the CPU."""
+    """The state saved at `path`, with tensors on the CPU; checks every checksum first."""
     manifest = _read_manifest(path)
     for name, record in manifest["files"].items():
         _verify(path, name, record)
     try:
         structure = json.loads((path / STATE).read_text(encoding="utf-8"))
-        # clone: safetensors maps the file, and the file may be pruned while the run goes on
+        # clone: safetensors maps the file, which may be deleted while the run continues
         tensors = {name: value.clone() for name, value in safetensors.torch.load_file(path / TENSORS).items()}
         arrays = safetensors.numpy.load_file(path / ARRAYS)
         return unpack(Packed(structure, tensors, arrays))
@@ -64,13 +64,13 @@ def load_checkpoint(path: Path) -> Nested:
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint with the most steps, or None where there is none."""
+    """The checkpoint with the most steps, or None."""
     found = _checkpoints(folder)
     return found[-1] if found else None
 
 
 def checkpoint_step(path: Path) -> int:
-    """N of a folder `step-<N>`."""
+    """The N of a folder `step-<N>`."""
     match = _STEP.fullmatch(path.name)
     if match is None:
         raise CheckpointError(f"{path} is not a checkpoint; expected a folder named step-<N>")
@@ -78,7 +78,7 @@ def checkpoint_step(path: Path) -> int:
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Removes what a killed writer left; puts back a checkpoint it was just replacing."""
+    """Remove incomplete files of a killed writer, and restore a checkpoint that it was replacing."""
     for old in folder.glob(f"{_REPLACED}step-*"):
         target = folder / old.name.removeprefix(_REPLACED)
         if target.exists():
@@ -98,7 +98,7 @@ def _write_files(folder: Path, step: int, packed: Packed) -> None:
     safetensors.torch.save_file(packed.tensors, folder / TENSORS)
     safetensors.numpy.save_file(packed.arrays, folder / ARRAYS)
     (folder / STATE).write_text(json.dumps(packed.structure, allow_nan=False), encoding="utf-8")
-    for name in (TENSORS, ARRAYS):  # safetensors makes files that only their owner can read
+    for name in (TENSORS, ARRAYS):  # safetensors makes files readable by their owner only
         shutil.copymode(folder / STATE, folder / name)
     files = {name: _record(folder / name) for name in (TENSORS, ARRAYS, STATE)}
     manifest: dict[str, Any] = {"format": FORMAT, "optimist": optimist.__version__, "step": step, "files": files}
@@ -111,7 +111,7 @@ def _write_files(folder: Path, step: int, packed: Packed) -> None:
 
 def _swap_in(temporary: Path, target: Path) -> None:
     replaced = target.with_name(f"{_REPLACED}{target.name}")
-    if target.exists():  # the same step again: a folder cannot be renamed over a full one
+    if target.exists():  # the same step again: a folder cannot replace a non-empty one
         os.replace(target, replaced)
     os.replace(temporary, target)
     sync(target.parent)
@@ -161,5 +161,5 @@ def _verify(path: Path, name: str, record: dict[str, Any]) -> None:
 
 def _broken(path: Path, reason: str) -> CheckpointError:
     older = [other.name for other in _checkpoints(path.parent) if checkpoint_step(other) < checkpoint_step(path)]
-    advice = f"remove it to go on from {older[-1]}" if older else "there is no older one beside it"
+    advice = f"remove it to resume from {older[-1]}" if older else "there is no older one to resume from"
     return CheckpointError(f"checkpoint {path} is damaged: {reason}; {advice}")

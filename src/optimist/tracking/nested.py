@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +14,8 @@ from optimist.errors import CheckpointError
 Nested = Any
 """Dicts, lists and tuples whose leaves are torch tensors, numpy arrays and scalars, or plain Python values."""
 
-TAG = "$"  # a JSON object with this key stands for something JSON has no word for
-_EXACT_INT = 2**53  # readers that hold numbers as doubles keep integers up to here
+TAG = "$"  # a JSON object with this key encodes a value that JSON cannot represent
+_EXACT_INT = 2**53  # largest integer that readers with double precision keep
 _TORCH_NATIVE = {
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32,
     torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64,
@@ -29,7 +27,7 @@ _NUMPY_NATIVE = {
 
 @dataclass
 class Packed:
-    """A state taken apart: what JSON can say, and the arrays it refers to by name."""
+    """A state as JSON, and the tensors and arrays that it names."""
 
     structure: Any = None
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -39,21 +37,21 @@ class Packed:
 
 
 def pack(state: Nested) -> Packed:
-    """`state` taken apart; a leaf that cannot be kept exactly raises and is named by its path."""
+    """Pack `state`; raise with the path of a leaf that cannot be stored exactly."""
     packed = Packed()
     packed.structure = _pack(state, "", packed)
     return packed
 
 
 def unpack(packed: Packed) -> Nested:
-    """The state that `pack` took apart; dict subclasses come back as dict, tuples as tuple, devices as CPU."""
+    """The packed state; dict subclasses become dict, and tensors are on the CPU."""
     return _unpack(packed.structure, packed)
 
 
 def _pack(value: Nested, path: str, packed: Packed) -> Any:
     if isinstance(value, torch.Tensor):
         return _pack_tensor(value, path, packed)
-    if isinstance(value, np.ndarray | np.generic):  # before float and str: np.float64 and np.str_ derive from them
+    if isinstance(value, np.ndarray | np.generic):  # before float and str: np.float64 and np.str_ are subclasses
         return _pack_array(value, path, packed)
     if value is None or isinstance(value, bool) or type(value) is str:
         return value
@@ -61,8 +59,6 @@ def _pack(value: Nested, path: str, packed: Packed) -> Any:
         return value if abs(value) <= _EXACT_INT else {TAG: "int", "hex": hex(value)}
     if type(value) is float:
         return value if math.isfinite(value) else {TAG: "float", "value": str(value)}
-    if type(value) is bytes:
-        return {TAG: "bytes", "base64": base64.b64encode(value).decode("ascii")}
     if isinstance(value, list):
         return [_pack(item, _under(path, index), packed) for index, item in enumerate(value)]
     if isinstance(value, tuple):
@@ -85,13 +81,12 @@ def _pack_dict(value: dict[Any, Nested], path: str, packed: Packed) -> Any:
 
 
 def _pack_tensor(value: torch.Tensor, path: str, packed: Packed) -> Any:
-    if value.layout is not torch.strided or value.is_quantized:
-        raise CheckpointError(f"a checkpoint holds dense tensors only; '{path}' is {value.layout}")
+    if value.layout is not torch.strided or value.dtype not in _TORCH_NATIVE:
+        raise CheckpointError(
+            f"a checkpoint holds dense tensors of real numbers only; '{path}' is {value.layout}, {value.dtype}"
+        )
     tensor = value.detach().cpu().contiguous()
-    entry: dict[str, Any] = {TAG: "tensor", "name": _free_name(path, packed.tensors)}
-    if tensor.dtype not in _TORCH_NATIVE:  # stored as its bytes
-        entry |= {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
-        tensor = tensor.reshape(-1).view(torch.uint8)
+    entry = {TAG: "tensor", "name": _free_name(path, packed.tensors)}
     if tensor.untyped_storage().data_ptr() in packed.storages:  # safetensors refuses tensors that share memory
         tensor = tensor.clone()
     packed.storages.add(tensor.untyped_storage().data_ptr())
@@ -104,20 +99,10 @@ def _pack_array(value: np.ndarray[Any, Any] | np.generic, path: str, packed: Pac
     entry: dict[str, Any] = {TAG: "array", "name": _free_name(path, packed.arrays), "shape": list(array.shape)}
     if isinstance(value, np.generic):
         entry["scalar"] = True
-    if array.dtype.name not in _NUMPY_NATIVE or not array.dtype.isnative:  # text, dates, records: stored as .npy bytes
-        entry["npy"] = True
-        try:
-            array = np.frombuffer(_npy_bytes(array), np.uint8)
-        except ValueError as error:
-            raise CheckpointError(f"a checkpoint cannot hold '{path}', an array of dtype {array.dtype}") from error
+    if array.dtype.name not in _NUMPY_NATIVE or not array.dtype.isnative:
+        raise CheckpointError(f"a checkpoint holds arrays of real numbers only; '{path}' has dtype {array.dtype}")
     packed.arrays[entry["name"]] = np.ascontiguousarray(array)
     return entry
-
-
-def _npy_bytes(array: np.ndarray[Any, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
 
 
 def _under(path: str, key: object) -> str:
@@ -126,9 +111,7 @@ def _under(path: str, key: object) -> str:
 
 def _free_name(path: str, taken: dict[str, Any]) -> str:
     name, number = path or "value", 1
-    while (
-        name in taken or name == "__metadata__"
-    ):  # the key 1 and the key "1", say; the second is the file format's own
+    while name in taken or name == "__metadata__":  # the keys 1 and "1"; a name of the file format itself
         number += 1
         name = f"{path}#{number}"
     return name
@@ -150,23 +133,10 @@ def _unpack(value: Any, packed: Packed) -> Nested:
             return int(value["hex"], 16)
         case "float":
             return float(value["value"])
-        case "bytes":
-            return base64.b64decode(value["base64"], validate=True)
         case "tensor":
-            return _unpack_tensor(value, packed.tensors[value["name"]])
+            return packed.tensors[value["name"]]
         case "array":
-            return _unpack_array(value, packed.arrays[value["name"]])
+            array = packed.arrays[value["name"]].reshape(value["shape"])
+            return array[()] if value.get("scalar") else array
         case other:
             raise ValueError(f"unknown kind of value '{other}'")
-
-
-def _unpack_tensor(entry: dict[str, Any], tensor: torch.Tensor) -> torch.Tensor:
-    if "dtype" in entry:
-        tensor = tensor.view(getattr(torch, entry["dtype"])).reshape(entry["shape"])
-    return tensor
-
-
-def _unpack_array(entry: dict[str, Any], stored: np.ndarray[Any, Any]) -> Any:
-    array = np.lib.format.read_array(io.BytesIO(stored.tobytes()), allow_pickle=False) if "npy" in entry else stored
-    array = array.reshape(entry["shape"])
-    return array[()] if entry.get("scalar") else array

@@ -1,4 +1,4 @@
-"""RunDir: the folder of one run, locked while somebody writes it; config, metrics, checkpoints, policy, summary."""
+"""RunDir: the folder of one run with its config, metrics, checkpoints, final policy and summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import safetensors.torch
@@ -18,33 +17,32 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from optimist.config import RunConfig
+from optimist.config.toml import from_saved, to_toml
 from optimist.errors import CheckpointError, OptimistError, RunFolderError
 from optimist.tracking import checkpoint
-from optimist.tracking.atomic import disk_errors, write_json, write_text, write_whole
-from optimist.tracking.config_io import from_toml, to_toml
-from optimist.tracking.lock import LOCK, FolderLock
-from optimist.tracking.metrics_log import MetricsLog
+from optimist.tracking.files import LOCK, FolderLock, disk_errors, write_json, write_text, write_whole
 from optimist.tracking.nested import Nested
+from optimist.tracking.writers import MetricsLog
 
 CONFIG, METRICS, SUMMARY, FINAL = "config.toml", "metrics.jsonl", "summary.json", "final.safetensors"
 WORDS = "optimist"
 
 
 class RunDir:
-    """One run's folder: `create` starts it, `open` goes on with it, `read` looks at it without the lock."""
+    """One run's folder: `create` a new one, `open` an existing one to resume it, `read` one without the lock."""
 
     def __init__(self, path: Path, lock: FolderLock | None) -> None:
         self.path = path
         self._lock = lock
-        self._fresh = self._made = False  # written by nobody before; not even there before
+        self._fresh = self._made = False  # whether this object started the run; and made the folder
 
     @classmethod
     def create(cls, path: Path | None, config: RunConfig) -> RunDir:
-        """A new folder holding `config`, locked; `default_path(config)` without a path. Refuses one with content."""
+        """A new, locked folder with `config`, by default at `default_path(config)`; raise if it has content."""
         made = path is None or not Path(path).exists()
         path = _claim_default(config) if path is None else Path(path)
         content = _content(path)
-        if content and LOCK not in content:  # somebody else's folder: leave no trace in it
+        if content and LOCK not in content:  # not a run folder: leave no file in it
             raise _not_empty(path)
         with disk_errors(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -61,7 +59,7 @@ class RunDir:
 
     @classmethod
     def open(cls, path: Path) -> RunDir:
-        """An existing run, locked, to go on with; what a killed writer left half done is removed."""
+        """An existing run, locked; incomplete files of a killed writer are removed."""
         path = _existing(path)
         run = cls(path, FolderLock(path))
         try:
@@ -76,18 +74,19 @@ class RunDir:
 
     @classmethod
     def read(cls, path: Path) -> RunDir:
-        """An existing run, to look at only; works while another process trains it."""
+        """An existing run, read only; works while another process trains it."""
         return cls(_existing(path), None)
 
     @property
     def checkpoints(self) -> Path:
-        """Where the folders `step-<N>` are."""
+        """The folder of the checkpoints `step-<N>`."""
         return self.path / "checkpoints"
 
     @cached_property
     def config(self) -> RunConfig:
-        """The full config the run was started with."""
-        return from_toml(RunConfig, (self.path / CONFIG).read_text(encoding="utf-8"), str(self.path / CONFIG))
+        """The full config of the run."""
+        text = (self.path / CONFIG).read_text(encoding="utf-8")
+        return from_saved(text, str(self.path / CONFIG), to_resume=self._lock is not None)
 
     @cached_property
     def metrics(self) -> MetricsLog:
@@ -96,7 +95,7 @@ class RunDir:
         return MetricsLog(self.path / METRICS)
 
     def save_checkpoint(self, step: int, state: Nested) -> Path:
-        """`checkpoints/step-<step>` with `state` and the place in metrics.jsonl; the newest two are kept."""
+        """Save `state` and the offset in metrics.jsonl as `checkpoints/step-<step>`; keep the newest two."""
         self._require_lock()
         return checkpoint.save_checkpoint(
             self.checkpoints, step, {"metrics_bytes": self.metrics.sync(), "state": state}
@@ -104,19 +103,19 @@ class RunDir:
 
     @property
     def last_saved(self) -> int | None:
-        """The step of the newest checkpoint, if there is one."""
+        """The step of the newest checkpoint, or None."""
         newest = checkpoint.latest_checkpoint(self.checkpoints)
         return None if newest is None else checkpoint.checkpoint_step(newest)
 
-    def how_to_go_on(self) -> str:
-        """What whoever stopped has to know: the command that goes on, and from where; none for a run without a line."""
+    def resume_hint(self) -> str:
+        """The command that resumes the run, and the step at which it continues."""
         saved, command = self.last_saved, f"`optimist resume {self.path}`"
         if saved is None:
-            return "nothing is saved yet" + f": {command} begins at step 0" * self._has_lines
-        return f"{command} goes on from step {saved:,}"
+            return "nothing is saved yet" + f": {command} restarts at step 0" * self._has_lines
+        return f"{command} continues at step {saved:,}"
 
     def load_checkpoint(self) -> Nested | None:
-        """The newest checkpoint's state, or None before the first; metrics.jsonl is cut back to that moment."""
+        """The newest checkpoint's state, or None; a locked run's metrics.jsonl is cut back to that step."""
         newest = checkpoint.latest_checkpoint(self.checkpoints)
         saved = {"metrics_bytes": 0, "state": None} if newest is None else checkpoint.load_checkpoint(newest)
         if not isinstance(saved, dict) or saved.keys() != {"metrics_bytes", "state"}:
@@ -126,45 +125,50 @@ class RunDir:
         return saved["state"]
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """summary.json, whole or not at all."""
+        """Write summary.json atomically."""
         self._require_lock()
         write_json(self.path / SUMMARY, dict(summary))
 
     def read_summary(self) -> dict[str, Any] | None:
-        """summary.json, or None while the run has not ended."""
+        """summary.json, or None while the run is in progress."""
         path = self.path / SUMMARY
         if not path.exists():
             return None
         try:
             summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise RunFolderError(f"{path} is damaged: {error}; without it `optimist resume` writes it anew") from error
+            raise RunFolderError(
+                f"{path} is damaged: {error}; delete it, and `optimist resume` writes a new one"
+            ) from error
         return summary
 
     def write_final(self, policy_state: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-        """final.safetensors: the last policy's weights, and words about it, whole or not at all."""
+        """Write final.safetensors atomically: the last policy's weights, and metadata."""
         self._require_lock()
         tensors = {name: value.detach().cpu().clone().contiguous() for name, value in policy_state.items()}
-        words = {WORDS: json.dumps(dict(metadata or {}))}  # one entry: of several the file format shuffles the order
+        words = {WORDS: json.dumps(dict(metadata or {}))}  # one entry: the file format does not keep their order
 
         def write(file: Path) -> None:
             safetensors.torch.save_file(tensors, file, metadata=words)
-            shutil.copymode(self.path / CONFIG, file)  # safetensors makes files that only their owner can read
+            shutil.copymode(self.path / CONFIG, file)  # safetensors makes files readable by their owner only
 
         write_whole(self.path / FINAL, write)
 
     @property
     def has_final(self) -> bool:
-        """Whether the run has come to its end, and was not trained further since."""
+        """Whether the run is finished and was not trained further since."""
         if not (self.path / FINAL).exists():
             return False
         with self._opened_final() as (_, words):
             return int(words.get("steps", 0)) >= (self.last_saved or 0)
 
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """The last policy's weights and the words about it."""
+        """The final policy's weights and metadata."""
         if not self.has_final:
-            raise RunFolderError(f"{self.path} has no final policy; the run has not ended: optimist resume {self.path}")
+            raise RunFolderError(
+                f"{self.path} has no final policy: the run is not finished; finish it with `optimist resume "
+                f"{self.path}`"
+            )
         with self._opened_final() as (file, words):
             return {name: file.get_tensor(name).clone() for name in file.keys()}, words  # noqa: SIM118
 
@@ -178,7 +182,7 @@ class RunDir:
             raise CheckpointError(f"{path} is damaged: {error}") from error
 
     def close(self) -> None:
-        """Closes the metrics and frees the lock."""
+        """Close the metrics and release the lock."""
         if "metrics" in self.__dict__:
             self.metrics.close()
         if self._lock is not None:
@@ -187,15 +191,13 @@ class RunDir:
     def __enter__(self) -> RunDir:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._fresh and kind is not None and issubclass(kind, OptimistError):
-            self._remove_if_unused()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._fresh and isinstance(error, OptimistError):
+            self._remove_empty_run()
         self.close()
 
-    def _remove_if_unused(self) -> None:
-        """A run that was refused before its first line leaves nothing in the way of the next attempt."""
+    def _remove_empty_run(self) -> None:
+        """Remove a run that failed before its first line of metrics, so that the next attempt can use the folder."""
         if _content(self.path) <= {LOCK, CONFIG, METRICS} and not self._has_lines:
             for name in (CONFIG, METRICS, LOCK):
                 (self.path / name).unlink(missing_ok=True)
@@ -209,7 +211,7 @@ class RunDir:
 
     def _require_lock(self) -> None:
         if self._lock is None:
-            raise RunFolderError(f"{self.path} was opened to read only")
+            raise RunFolderError(f"{self.path} was opened read only")
 
 
 def default_path(config: RunConfig, root: Path = Path("runs")) -> Path:
@@ -219,7 +221,7 @@ def default_path(config: RunConfig, root: Path = Path("runs")) -> Path:
 
 
 def _claim_default(config: RunConfig) -> Path:
-    """A fresh folder of the default name, with a number behind it where another run began in the same second."""
+    """Make a folder of the default name, with a number if another run started in the same second."""
     base = default_path(config)
     for number in itertools.count(1):
         path = base if number == 1 else base.with_name(f"{base.name}-{number}")
@@ -243,5 +245,5 @@ def _existing(path: Path) -> Path:
 
 
 def _not_empty(path: Path) -> RunFolderError:
-    advice = f"go on with it by `optimist resume {path}`, or choose" if (path / CONFIG).exists() else "choose"
+    advice = f"resume it with `optimist resume {path}`, or choose" if (path / CONFIG).exists() else "choose"
     return RunFolderError(f"{path} is not empty; {advice} another --out")

@@ -1,83 +1,146 @@
-"""Writers: metrics to metrics.jsonl always, to TensorBoard where it is installed, to Weights & Biases by flag."""
+"""Metrics: what each means, and where a run writes them.
+
+metrics.jsonl is always written, TensorBoard where it is installed, Weights & Biases on request. A module declares what
+it logs in a table `METRICS = {"station/name": ("unit", "meaning")}`; so does the module of an anchor that another
+package adds. `python tools/metrics_page.py` prints docs/metrics.md.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import importlib.util
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Protocol
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from optimist.config import RunConfig
-from optimist.errors import missing_extra
-from optimist.tracking.config_io import to_dict
-from optimist.tracking.metrics_log import MetricsLog, plain
-from optimist.tracking.run_dir import RunDir
+from optimist.config.toml import to_dict
+from optimist.errors import RunFolderError, install_command, missing_extra
+from optimist.tracking.files import disk_error, disk_errors
+
+STATIONS = ("rollout", "loss", "policy", "q", "replay", "opr", "sil", "acper", "evaluation", "time")
+"""The first part of a metric's name, in the order of the page; others follow."""
+GROUPS = ("optimist.anchors", "optimist.presets")
+"""Entry points whose modules may declare metrics."""
 
 
-class Sink(Protocol):
-    """Somewhere metrics go besides metrics.jsonl."""
+class MetricsLog:
+    """metrics.jsonl, flushed line by line; a line that a kill cut short is removed when the file is opened."""
 
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Takes the finite metrics of one line."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with disk_errors(path):
+            path.touch()
+            os.truncate(path, _complete_bytes(path))
+            self._file = path.open("ab", buffering=0)
+
+    @property
+    def offset(self) -> int:
+        """Bytes written so far; a checkpoint records this."""
+        return self._file.tell()
+
+    def append(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Append `{"step": …, …}`; nan and infinities are null."""
+        line = {"step": step} | {name: _plain(value) for name, value in metrics.items()}
+        rest = json.dumps(line, allow_nan=False).encode() + b"\n"
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+
+    def sync(self) -> int:
+        """Wait until all lines are on the disk; return the offset after the last one."""
+        with disk_errors(self.path):
+            os.fsync(self._file.fileno())
+        return self.offset
+
+    def truncate(self, offset: int) -> None:
+        """Cut the file back to the `offset` that a checkpoint recorded."""
+        content = self.path.read_bytes()
+        if len(content) < offset or (offset and content[offset - 1 : offset] != b"\n"):
+            raise RunFolderError(
+                f"{self.path} was changed: it has {len(content):,} bytes, and the checkpoint was saved at the end of a "
+                f"line after {offset:,}; restore the file, or train a new run"
+            )
+        with disk_errors(self.path):
+            self._file.truncate(offset)
+            self._file.seek(offset)
 
     def close(self) -> None:
-        """Sends what is left."""
+        """Close the file."""
+        self._file.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl, null as nan; an incomplete last line is left out."""
+    text = path.read_bytes()[: _complete_bytes(path)].decode()
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [{name: math.nan if value is None else value for name, value in line.items()} for line in lines]
+
+
+def _plain(value: Any) -> float | int | str | None:
+    """A number as JSON writes it: tensors and numpy scalars unpacked, nan and infinities as None."""
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _complete_bytes(path: Path) -> int:
+    """Bytes up to and including the last newline."""
+    return path.read_bytes().rfind(b"\n") + 1
 
 
 class Writers:
-    """All places a run's metrics go to; `notes` says which, one line each."""
+    """All destinations of a run's metrics; `notes` names them, one line each."""
 
-    def __init__(self, run: RunDir, config: RunConfig, resumed_at: int | None = None) -> None:
-        self.log: MetricsLog = run.metrics
-        self.sinks: list[Sink] = []
+    def __init__(self, log: MetricsLog, config: RunConfig, resumed_at: int | None = None) -> None:
+        self.log, folder = log, log.path.parent
+        self.sinks: list[_TensorBoard | _WandB] = []
         self.notes: list[str] = []
         if config.wandb:
-            self.sinks.append(_WandB(run, config))
+            self.sinks.append(_WandB(folder, config))
             self.notes.append("Weights & Biases: on")
-        if config.tensorboard:
-            self._add_tensorboard(run, resumed_at)
+        if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
+            self.notes.append(f"TensorBoard: not installed ({install_command('report')})")
+        elif config.tensorboard:
+            self.sinks.append(_TensorBoard(folder, resumed_at))
+            self.notes.append(f"TensorBoard: tensorboard --logdir {folder}")
 
-    def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """One line in metrics.jsonl, and the same numbers everywhere else."""
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write one line to metrics.jsonl, and its finite numbers to every sink."""
         self.log.append(step, metrics)
-        numbers = {name: plain(value) for name, value in metrics.items()}
-        finite = {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
         for sink in self.sinks:
             sink.write(step, finite)
-
-    def close(self) -> None:
-        """Closes the sinks; metrics.jsonl belongs to the run folder."""
-        for sink in self.sinks:
-            sink.close()
-
-    def _add_tensorboard(self, run: RunDir, resumed_at: int | None) -> None:
-        if importlib.util.find_spec("tensorboard") is None:
-            self.notes.append("TensorBoard: not installed (pip install 'optimist[report]')")
-            return
-        self.sinks.append(_TensorBoard(run, resumed_at))
-        self.notes.append(f"TensorBoard: tensorboard --logdir {run.path}")
 
     def __enter__(self) -> Writers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        for sink in self.sinks:
+            sink.close()
 
 
 class _TensorBoard:
-    """Event files in the run folder; after a resume the events beyond the checkpoint are marked as void."""
+    """Event files in the run folder; after a resume, events beyond the checkpoint are purged."""
 
-    def __init__(self, run: RunDir, resumed_at: int | None) -> None:
+    def __init__(self, folder: Path, resumed_at: int | None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         purge = None if resumed_at is None else resumed_at + 1
-        self.writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=purge)
+        self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        evaluated = int(metrics.get("evaluation/step", step))  # one in the background becomes known later
+        evaluated = int(metrics.get("evaluation/step", step))  # background results arrive later
         for name, value in metrics.items():
             self.writer.add_scalar(name, value, evaluated if name.startswith("evaluation/") else step)
 
@@ -86,16 +149,16 @@ class _TensorBoard:
 
 
 class _WandB:
-    """A Weights & Biases run; its id comes from the folder's path, so a resumed run goes on in the same one."""
+    """A Weights & Biases run; its id is derived from the folder's path, so that a resumed run continues it."""
 
-    def __init__(self, run: RunDir, config: RunConfig) -> None:
+    def __init__(self, folder: Path, config: RunConfig) -> None:
         if importlib.util.find_spec("wandb") is None:
             raise missing_extra("logging to Weights & Biases", "wandb", "wandb")
         import wandb
 
-        name = hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:16]
+        name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
         self.run = wandb.init(
-            project="optimist", name=run.path.name, id=name, resume="allow", dir=str(run.path), config=to_dict(config)
+            project="optimist", name=folder.name, id=name, resume="allow", dir=str(folder), config=to_dict(config)
         )
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -103,3 +166,34 @@ class _WandB:
 
     def close(self) -> None:
         self.run.finish()
+
+
+class Metric(NamedTuple):
+    """What a number in metrics.jsonl measures."""
+
+    unit: str
+    meaning: str
+
+
+@functools.cache
+def known_metrics() -> dict[str, Metric]:
+    """All declared metrics, by station."""
+    found = {name: Metric(*entry) for path in _sources() for name, entry in declared_metrics(path.read_text("utf-8"))}
+    order = {station: place for place, station in enumerate(STATIONS)}
+    return dict(sorted(found.items(), key=lambda item: order.get(item[0].partition("/")[0], len(order))))
+
+
+def declared_metrics(source: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name, unit and meaning of the metrics in the source's table `METRICS`; nothing is imported."""
+    if re.search(r"^METRICS = \{", source, re.MULTILINE):
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "METRICS":
+                yield from ast.literal_eval(node.value).items()
+
+
+def _sources() -> Iterator[Path]:
+    yield from sorted(Path(__file__).parents[1].rglob("*.py"))
+    for module in {entry.module for group in GROUPS for entry in entry_points(group=group)}:
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin)

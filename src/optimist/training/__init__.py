@@ -1,1 +1,1 @@
-"""The loop around the learners: collect → update → log → save; evaluation, schedules, seeding."""
+"""The training loop: collect → update → log → save; resume, evaluation, agents."""

@@ -1,52 +1,60 @@
-"""RunConfig → the things a run is made of: policy, anchor, algorithm."""
+"""RunConfig → the parts of a run: policy, anchor, algorithm, collector."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor
 
 from optimist.algorithms.a2c import A2C
 from optimist.algorithms.acper import ACPER
-from optimist.algorithms.base import Algorithm
+from optimist.algorithms.base import Learner
 from optimist.algorithms.cardiff import CardiffPPO
 from optimist.algorithms.dqn import DQN
-from optimist.algorithms.graphed import can_record
 from optimist.algorithms.ppo import PPO
 from optimist.algorithms.rainbow import Rainbow
-from optimist.algorithms.value_based_config import DQNConfig, RainbowConfig
 from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
-from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, PPOConfig, RunConfig
+from optimist.config import A2CConfig, ACPERConfig, AlgorithmConfig, CardiffPPOConfig, PPOConfig, RunConfig, plugins
+from optimist.config.plugins import ANCHORS, load_plugin
+from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.core.anchor import Anchor, NoAnchor
-from optimist.core.footprint import bytes_bound
 from optimist.core.regularizer import OptimisticRegularizer
+from optimist.cuda.learning import CapturedDQN, CapturedPPO, CapturedRainbow
 from optimist.errors import ConfigError
-from optimist.networks.actor_critic import as_actor_critic, make_actor_critic
 from optimist.networks.policy import PolicyNetwork
-from optimist.networks.q_network import QNetwork, make_q_network
+from optimist.networks.q_network import QNetwork
+from optimist.rollout.collector import AsyncVectorEnv, Collector
+from optimist.rollout.lag import LaggedCollector
 from optimist.training.seeding import derive_seed
+
+LEARNERS: dict[type, Any] = {
+    PPOConfig: PPO,
+    A2CConfig: A2C,
+    ACPERConfig: ACPER,
+    CardiffPPOConfig: CardiffPPO,
+    DQNConfig: DQN,
+    RainbowConfig: Rainbow,
+}
+OWN_ANCHORS: dict[str, Any] = {"opr": OptimisticRegularizer, "sil": SelfImitation}
+CAPTURED: dict[type, Any] = {PPO: CapturedPPO, DQN: CapturedDQN, Rainbow: CapturedRainbow}
+"""Learner → the same with a captured gradient step."""
 
 
 def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetwork:
     """The freshly initialised network, on the run's device."""
-    truth = envs.metadata.get("privileged", config.network.privileged)
-    if config.network.privileged != truth:
+    entries = envs.metadata.get("privileged", config.network.privileged)
+    if config.network.privileged != entries:
         raise ConfigError(
-            f"{config.env.id} ends its observations with {truth} entries of the true state, for the critic alone: "
-            f"network.privileged must be {truth}, got {config.network.privileged}"
+            f"network.privileged must be {entries} for {config.env.id}, got {config.network.privileged}: its "
+            f"observations end with {entries} entries of the true state, for the critic alone"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.seed, "network"))
         spaces = envs.single_observation_space, envs.single_action_space
-        policy: PolicyNetwork
-        if isinstance(config.algorithm, DQNConfig | RainbowConfig):
-            policy = make_q_network(*spaces, config.network, config.algorithm)
-        else:
-            policy = make_actor_critic(*spaces, config.network)
+        network = learner_class(config.algorithm).make_network(*spaces, config.network, config.algorithm)
+        policy: PolicyNetwork = network
     policy = policy.to(config.device)
     if torch.device(config.device).type == "cuda":
         policy = policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -54,23 +62,19 @@ def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetw
 
 
 def make_anchor(config: RunConfig) -> Anchor:
-    """OPR and self-imitation as the config describes them: one, both or none."""
+    """OPR, self-imitation and the anchors of other packages, as far as the config names them."""
+    settings: dict[str, Any] = {"opr": config.opr} if config.opr.enabled else {}
+    settings |= {"sil": config.sil} if config.sil.enabled else {}
     anchors: dict[str, Anchor] = {}
-    learner, stack = config.algorithm, config.env.frame_stack
-    if config.opr.enabled:
-        seed = derive_seed(config.seed, "opr")
-        anchors["opr"] = OptimisticRegularizer(
-            config.opr,
-            gamma=learner.gamma,
-            gae_lambda=learner.gae_lambda,
-            seed=seed,
-            frame_stack=stack,
+    for name, own in (settings | config.anchors).items():
+        anchor_class = OWN_ANCHORS[name] if name in settings else load_plugin(ANCHORS, name)
+        anchors[name] = anchor_class(
+            own,
+            gamma=config.algorithm.gamma,
+            gae_lambda=config.algorithm.gae_lambda,
+            seed=derive_seed(config.seed, name),
+            frame_stack=config.env.frame_stack,
             device=config.device,
-        )
-    if config.sil.enabled:
-        seed = derive_seed(config.seed, "sil")
-        anchors["sil"] = SelfImitation(
-            config.sil, gamma=learner.gamma, seed=seed, frame_stack=stack, device=config.device
         )
     if len(anchors) > 1:
         return AnchorChain(anchors)
@@ -78,69 +82,66 @@ def make_anchor(config: RunConfig) -> Anchor:
 
 
 def uses_graphs(config: RunConfig, anchor: Anchor) -> bool:
-    """Whether the run acts and learns by CUDA graphs: on a GPU, where nothing in it has to be asked for.
+    """Whether the run acts and learns by CUDA graphs: on a GPU, where no step needs a value on the host.
 
-    PPO that stops at a KL divergence has to ask; DQN and Rainbow do if their replay lies in the computer's own memory.
+    PPO with `target_kl` reads the divergence; DQN and Rainbow read their replay if it is stored in host memory.
     """
     on_gpu = torch.device(config.device).type == "cuda" and config.graphs == "auto"
-    learner, recordable = config.algorithm, False
+    learner, capturable = config.algorithm, False
     if isinstance(learner, PPOConfig):
-        recordable = learner.target_kl is None
+        capturable = learner.target_kl is None
     elif isinstance(learner, DQNConfig | RainbowConfig):
-        recordable = learner.replay_device == "learner"
-    return on_gpu and recordable and can_record(anchor)
+        capturable = learner.replay_device == "learner"
+    return on_gpu and capturable and anchor.capturable
 
 
-def opr_bytes(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> int:
-    """The most bytes OPR will hold in this run, known before it starts."""
-    return bytes_bound(
-        config.opr,
-        observation=_sample_of(envs.single_observation_space),
-        action=_sample_of(envs.single_action_space),
-        num_envs=config.env.num_envs,
-        rollout_steps=config.algorithm.rollout_steps,
-        frame_stack=config.env.frame_stack,
-    )
+def learner_class(settings: AlgorithmConfig) -> Any:
+    """The class that trains with these settings."""
+    return LEARNERS.get(type(settings)) or load_plugin(plugins.LEARNERS, settings.name)
 
 
-def _sample_of(space: gym.Space[Any]) -> Tensor:
-    return torch.as_tensor(space.sample())
+def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> Learner:
+    """Create the learner that the config names; on a GPU with captured graphs where it can be."""
+    learner: Any = learner_class(config.algorithm)
+    if uses_graphs(config, anchor):
+        learner = CAPTURED.get(learner, learner)  # a learner of another package learns eagerly
+    stack: dict[str, int] = {"frame_stack": config.env.frame_stack} if learner.stores_frames else {}
+    made: Learner = learner(policy, config.algorithm, anchor, seed=derive_seed(config.seed, "shuffle"), **stack)
+    return made
 
 
-def make_algorithm(config: RunConfig, policy: PolicyNetwork, anchor: Anchor) -> Algorithm:
-    """The learner that the config names."""
-    seed, graphs = derive_seed(config.seed, "shuffle"), uses_graphs(config, anchor)
-    if isinstance(policy, QNetwork):
-        stack = config.env.frame_stack
-        if isinstance(config.algorithm, RainbowConfig):
-            return Rainbow(policy, config.algorithm, anchor, seed=seed, frame_stack=stack, graphs=graphs)
-        assert isinstance(config.algorithm, DQNConfig)
-        return DQN(policy, config.algorithm, anchor, seed=seed, frame_stack=stack, graphs=graphs)
-    assert not isinstance(config.algorithm, DQNConfig | RainbowConfig)
-    policy = as_actor_critic(policy, config.algorithm.name)
-    if isinstance(config.algorithm, A2CConfig):
-        return A2C(policy, config.algorithm, anchor, seed=seed)
-    if isinstance(config.algorithm, ACPERConfig):
-        return ACPER(policy, config.algorithm, anchor, seed=seed)
-    if isinstance(config.algorithm, CardiffPPOConfig):
-        return CardiffPPO(policy, config.algorithm, anchor, seed=seed)
-    return PPO(policy, config.algorithm, anchor, seed=seed, graphs=graphs)
+def make_collector(
+    config: RunConfig, envs: VectorEnv[Any, Any, Any], policy: PolicyNetwork, anchor: Anchor
+) -> Collector | LaggedCollector:
+    """The collector; environments that deliver out of order have their own, unless groups need all steps in order."""
+    generator = torch.Generator(config.device).manual_seed(derive_seed(config.seed, "acting"))
+    evaluated = not isinstance(policy, QNetwork) or not isinstance(anchor, NoAnchor)
+
+    def collector_for(policy: PolicyNetwork) -> Collector:
+        parts = (envs, config.env, policy, config.algorithm.rollout_steps, generator, config.device)
+        if isinstance(envs, AsyncVectorEnv) and not config.env.group_key:
+            return envs.collector_class(*parts, evaluated=evaluated, graphs=uses_graphs(config, anchor))
+        return Collector(*parts, evaluated=evaluated)
+
+    if config.policy_lag:
+        return LaggedCollector(collector_for, policy, config.threads)
+    return collector_for(policy)
 
 
 def prepare_torch(config: RunConfig) -> None:
-    """Threads, determinism and a device that exists."""
+    """Set threads, determinism and precision; check the device."""
     torch.set_num_threads(config.threads)
-    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # to say so takes torch a second
+    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # the call takes a second
         torch.use_deterministic_algorithms(config.deterministic)
     torch.set_float32_matmul_precision(config.matmul_precision)
-    torch.backends.cudnn.benchmark = not config.deterministic  # choose the fastest convolutions for the shapes at hand
+    torch.backends.cudnn.benchmark = not config.deterministic  # the fastest convolutions for these shapes
     device = usable_device(config.device)
     if device.type == "cuda" and device.index is not None:
-        torch.cuda.set_device(device)  # where streams and events are made, and graphs recorded: else they stay empty
+        torch.cuda.set_device(device)  # streams, events and captured graphs use the current device
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of that name, if there is one that can train."""
+    """The device of that name; raise ConfigError if it cannot train here."""
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -148,10 +149,12 @@ def usable_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise _no_device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device '{name}' was asked for, but torch sees no CUDA device; new runs take --device cpu")
+        raise ConfigError(
+            f"device '{name}' is not available: torch sees no CUDA device; train a new run with --device cpu"
+        )
     if device.type == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
         last = torch.cuda.device_count() - 1
-        raise ConfigError(f"device '{name}' was asked for, but torch sees cuda:0 to cuda:{last}")
+        raise ConfigError(f"device '{name}' is not available: torch sees cuda:0 to cuda:{last}")
     return device
 
 

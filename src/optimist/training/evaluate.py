@@ -1,4 +1,4 @@
-"""Evaluation: whole episodes with fresh seeds, sampled or greedy, every environment playing equally many."""
+"""Evaluation: whole episodes with fresh seeds, sampled or greedy, equally many in every environment."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
 from optimist.errors import OptimistError
 from optimist.networks.policy import PolicyNetwork
-from optimist.report.means import mean_interval
 from optimist.rollout.stepper import VectorStepper
+from optimist.stats.intervals import mean_interval
 from optimist.tracking.progress import counting
+from optimist.training.agent import newest_agent
 from optimist.training.build import prepare_torch
 from optimist.training.seeding import derive_seed
 
-MOST_ENVS = 16
-MOST_STEPS = 200_000
-"""Steps after which an episode is taken for one that never ends; a whole game of Atari has 27,000."""
-FEWEST_EPISODES = 5
-"""Of an evaluation with an interval. Of fewer it says nothing: two of Pong gave −31.7 to −6.3; −21 is the worst."""
+MAX_ENVS = 16
+MAX_STEPS = 200_000
+"""Steps after which an episode counts as endless; a whole game of Atari has 27,000."""
+MIN_EPISODES = 5
+"""Episodes needed for an interval: two of Pong gave −31.7 to −6.3, and −21 is the lowest return there is."""
 
 
 def play(
@@ -39,11 +40,11 @@ def play(
     task_seed: int,
     tick: Callable[[], Any] = lambda: None,
 ) -> list[dict[str, Any]]:
-    """Return, length and goal of `episodes` whole episodes; `tick` is called for each.
+    """Play whole episodes; return the return, length and goal of each. `tick` is called after each.
 
-    Each environment plays its share to the end, so that short episodes are not counted more often than long ones.
+    Each environment finishes its share, so that short episodes are not counted more often than long ones.
     """
-    num_envs = min(MOST_ENVS, episodes)
+    num_envs = min(MAX_ENVS, episodes)
     envs = make_envs(replace(config, num_envs=num_envs), seed=task_seed)
     shares = [episodes // num_envs + (n < episodes % num_envs) for n in range(num_envs)]
     device = next(policy.parameters()).device
@@ -54,24 +55,24 @@ def play(
     returns, lengths = np.zeros(num_envs), np.zeros(num_envs, int)
     played: list[list[dict[str, Any]]] = [[] for _ in range(num_envs)]
     training = policy.training
-    policy.eval()  # value-based policies explore differently while they train
+    policy.eval()  # value-based policies explore less in this mode
     try:
         while any(len(done) < share for done, share in zip(played, shares, strict=True)):
             tensor = torch.from_numpy(obs).to(device)
             actions = (policy.act_greedily(tensor) if greedy else policy.act(tensor, generator)).cpu().numpy()
-            moved = stepper.step(
+            transition = stepper.step(
                 np.clip(actions, space.low, space.high) if isinstance(space, gym.spaces.Box) else actions
             )
-            obs = moved.obs
-            returns += moved.rewards
-            lengths += 1 if moved.valid is None else moved.valid
-            if lengths.max() > MOST_STEPS:
+            obs = transition.obs
+            returns += transition.rewards
+            lengths += 1 if transition.valid is None else transition.valid
+            if lengths.max() > MAX_STEPS:
                 raise OptimistError(
-                    f"an episode of {config.id} has not ended after {MOST_STEPS:,} steps, and an evaluation plays "
-                    "whole ones: give it a limit (env.kwargs.max_episode_steps), or train with --final-episodes 0"
+                    f"an episode of {config.id} has not ended after {MAX_STEPS:,} steps, and an evaluation plays whole "
+                    "episodes: set a limit (env.kwargs.max_episode_steps), or train with --final-episodes 0"
                 )
-            goals = moved.final_infos.get("goal")
-            for n in np.flatnonzero(moved.ended):
+            goals = transition.final_infos.get("goal")
+            for n in np.flatnonzero(transition.ended):
                 goal = None if goals is None else bool(goals[n])
                 if len(played[n]) < shares[n]:
                     tick()
@@ -86,11 +87,11 @@ def play(
 def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean return with its standard error and 95 % interval (Student's), mean length, goal rate.
 
-    Fewer than `FEWEST_EPISODES` have no interval.
+    There is no interval for fewer than `MIN_EPISODES`.
     """
     returns = [episode["return"] for episode in played]
     mean, half_width = mean_interval(returns)
-    enough = len(returns) >= FEWEST_EPISODES
+    enough = len(returns) >= MIN_EPISODES
     error = statistics.stdev(returns) / len(returns) ** 0.5 if len(returns) > 1 else float("nan")
     summary = {
         "episodes": len(returns),
@@ -107,9 +108,7 @@ def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
 def evaluate(
     run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0, *, progress: bool = False
 ) -> dict[str, Any]:
-    """Evaluate a run's last policy on fresh episodes, or that of its newest checkpoint if it has not ended."""
-    from optimist.training.newest import newest_agent
-
+    """Evaluate a run's final policy on fresh episodes, or that of its newest checkpoint while it trains."""
     agent, which = newest_agent(run)
     prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
@@ -122,7 +121,7 @@ def evaluate(
 def summarize_policy(
     played: list[dict[str, Any]], env: EnvConfig, which: str = "final policy", *, greedy: bool
 ) -> dict[str, Any]:
-    """The summary of episodes that one policy of a run played, under the statistic's name."""
+    """The summary of one policy's episodes, with the name of its statistic."""
     actions, horizons = "greedy" if greedy else "sampled", env.kwargs.get("scored_at")
     kind = f"return, each the mean of those at {', '.join(map(str, horizons))} steps," if horizons else "raw return"
     statistic = f"mean {kind} of {len(played)} fresh episodes ({actions} actions), {which}"

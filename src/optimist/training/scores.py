@@ -12,10 +12,18 @@ WINDOW = 100
 """Training episodes behind the statistic `last_100_return`."""
 SOLVED_SHARE = 0.9
 """Share of the last 100 training episodes that must reach the goal for `solved`."""
+METRICS = {
+    "rollout/episodes": ("episodes", "training episodes finished so far"),
+    "rollout/raw_return": ("reward", "mean raw return of the last 100 finished training episodes"),
+    "rollout/length": ("steps", "mean length of the last 100 finished training episodes"),
+    "rollout/goal_rate": ("share", "of the last 100 training episodes, those that reached the goal, if it has one"),
+    "rollout/goal_seen": ("0 or 1", "whether any training episode has reached the goal so far"),
+}
+"""Metric → unit and meaning."""
 
 
 class Scores:
-    """Counts finished training episodes; nothing here depends on wall-clock time."""
+    """Statistics of finished training episodes; independent of wall-clock time."""
 
     def __init__(self) -> None:
         self.episodes = 0
@@ -24,7 +32,7 @@ class Scores:
         self.best_evaluation: tuple[float, int] | None = None  # mean return, step
 
     def add(self, records: Iterable[EpisodeRecord]) -> None:
-        """Take in the episodes that have just finished."""
+        """Add the episodes that have just finished."""
         for record in records:
             self.episodes += 1
             self.last.append((record.raw_return, record.length, record.goal))
@@ -32,27 +40,28 @@ class Scores:
                 self.first_goal_step = record.step
 
     def add_evaluation(self, mean_return: float, step: int) -> None:
-        """Take in an evaluation during training; of equal ones the first is the best."""
+        """Add an evaluation; among equal ones the first is the best."""
         if self.best_evaluation is None or mean_return > self.best_evaluation[0]:
             self.best_evaluation = mean_return, step
 
     def metrics(self) -> dict[str, float]:
-        """Means over the last 100 training episodes; nothing before the first has ended."""
-        if not self.last:
-            return {"rollout/episodes": 0.0}
-        returns, lengths, goals = zip(*self.last, strict=True)
-        metrics = {
-            "rollout/episodes": float(self.episodes),
-            "rollout/raw_return": sum(returns) / len(returns),
-            "rollout/length": sum(lengths) / len(lengths),
-        }
-        if goals[-1] is not None:
-            metrics["rollout/goal_rate"] = sum(map(bool, goals)) / len(goals)
-            metrics["rollout/goal_seen"] = float(self.first_goal_step is not None)
+        """Means over the last 100 training episodes, once one has finished."""
+        metrics = {"rollout/episodes": float(self.episodes)}
+        if self.last:
+            returns, lengths, goals = zip(*self.last, strict=True)
+            metrics |= {
+                "rollout/raw_return": sum(returns) / len(returns),
+                "rollout/length": sum(lengths) / len(lengths),
+            }
+            if goals[-1] is not None:
+                metrics |= {
+                    "rollout/goal_rate": sum(map(bool, goals)) / len(goals),
+                    "rollout/goal_seen": float(self.first_goal_step is not None),
+                }
         return metrics
 
     def summary(self) -> dict[str, Any]:
-        """The statistic, with its name, and for tasks with a goal whether it was seen and kept."""
+        """The statistic with its name; for tasks with a goal, whether it was seen and kept."""
         metrics = self.metrics()
         summary: dict[str, Any] = {
             "statistic": f"mean raw return of the last {WINDOW} training episodes (sampled actions)",
@@ -77,7 +86,7 @@ class Scores:
         return summary
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything counted so far."""
+        """The counts and the last episodes."""
         return {
             "episodes": self.episodes,
             "last": [list(e) for e in self.last],
@@ -86,7 +95,7 @@ class Scores:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state of `state_dict`."""
+        """Load the result of `state_dict`."""
         self.episodes, self.first_goal_step = state["episodes"], state["first_goal_step"]
         self.last = deque((tuple(e) for e in state["last"]), maxlen=WINDOW)
         best = state.get("best_evaluation")

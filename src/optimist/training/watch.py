@@ -1,4 +1,4 @@
-"""Looking at a run: one episode of its policy, or one of its good-episode memory, as pictures and as text."""
+"""One episode of a run's policy, or of its good-episode memory, as pictures and text."""
 
 from __future__ import annotations
 
@@ -7,37 +7,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optimist.config import EnvConfig
 from optimist.core.regularizer import OptimisticRegularizer
-from optimist.envs.make import AnyVectorEnv, make_envs
+from optimist.envs.make import make_envs
+from optimist.envs.tabular.grid import TabularVectorEnv
+from optimist.envs.tabular.picture import picture_of, text_of
+from optimist.envs.wrappers import AnyVectorEnv
 from optimist.errors import ConfigError
-from optimist.report.film import Picture
 from optimist.rollout.stepper import VectorStepper
 from optimist.tracking.progress import counting
 from optimist.tracking.run_dir import RunDir
+from optimist.training.agent import newest_agent, newest_checkpoint
 from optimist.training.build import make_anchor, prepare_torch
-from optimist.training.newest import newest_agent, newest_checkpoint
 from optimist.training.seeding import derive_seed
 
 FPS = 15.0
-"""Pictures a second where the environment does not say; Atari's 60 frames at 4 a step."""
+"""Pictures a second where the environment does not state them: Atari's 60 frames at 4 a step."""
 
 
 @dataclass
 class Film:
-    """One episode: a picture for each step if it can be drawn, and a line of text in any case."""
+    """One episode: a line of text for each step, a picture if it can be rendered, and a grid world's path."""
 
     title: str
     fps: float = FPS
-    pictures: list[Picture] = field(default_factory=list)
+    pictures: list[NDArray[np.uint8]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    grid: str = ""
 
 
 def film_agent(
     run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000, progress: bool = False
 ) -> Film:
-    """One episode of the run's last policy, or of its newest checkpoint while it trains."""
+    """Play one episode with the run's final policy, or with its newest checkpoint while it trains."""
     agent, which = newest_agent(run)
     config = agent.config
     prepare_torch(config)
@@ -52,32 +56,35 @@ def film_agent(
             _show(film, envs, mode)
             while not ended and steps < max_steps:
                 actions = np.asarray(agent.act(obs, greedy=greedy))
-                moved = stepper.step(actions)
-                obs, total, steps, ended = moved.obs, total + float(moved.rewards[0]), steps + 1, bool(moved.ended[0])
-                film.lines.append(_line(steps, actions[0], float(moved.rewards[0]), total))
-                if not ended:  # what follows an end belongs to the next episode
+                transition = stepper.step(actions)
+                obs, reward, ended = transition.obs, float(transition.rewards[0]), bool(transition.ended[0])
+                total, steps = total + reward, steps + 1
+                film.lines.append(_line(steps, actions[0], reward, total))
+                if not ended:  # after an end, the observation is of the next episode
                     _show(film, envs, mode)
                 tick()
+            if isinstance(envs.unwrapped, TabularVectorEnv):
+                _show_path(film, envs.unwrapped, ended)
     finally:
         envs.close()
-    cut = "" if ended else ", cut off there"
+    cut = "" if ended else ", stopped there"
     film.title = f"{which}, {'greedy' if greedy else 'sampled'} actions: return {total:g} in {steps:,} steps{cut}"
     return film
 
 
 def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
-    """The episode of the newest checkpoint's memory with the `rank`-th highest return, 1 for the best."""
+    """The episode with the `rank`-th highest return in the newest checkpoint's memory, 1 for the best."""
     folder = RunDir.read(run)
-    beside = folder.config.sil  # self-imitation, if any: its steps are not looked at
-    anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(beside, enabled=False)))
+    sil = folder.config.sil
+    anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(sil, enabled=False)))
     if not isinstance(anchor, OptimisticRegularizer):
         raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
     step, state = newest_checkpoint(folder)
     memory = anchor.memory
-    memory.load_state_dict((state["anchor"]["opr"] if beside.enabled else state["anchor"])["memory"])
+    memory.load_state_dict((state["anchor"]["opr"] if sil.enabled else state["anchor"])["memory"])
     number = len(memory.episodes)
     if not 1 <= rank <= number:
-        which = f"--episode goes from 1 to {number}, got {rank}" if number else "none of them can be shown"
+        which = f"--episode must be 1 to {number}, got {rank}" if number else "there is none to show"
         raise ConfigError(f"the memory of {run} holds {number} episodes at step {step:,}: {which}")
     stored = sorted(memory.episodes, key=lambda episode: episode.total_reward, reverse=True)[rank - 1]
     part = "the end of " if stored.clipped else ""
@@ -87,6 +94,13 @@ def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
     frames = memory.pools["frames"][stored.frames[memory.frame_stack - 1 :]].numpy()
     if frames.dtype == np.uint8 and memory.frame_stack > 1:
         film.pictures = list(frames[:max_steps])
+    game = None
+    if frames.ndim == 1:  # observations that are numbers may be cells of a grid
+        game = make_envs(replace(folder.config.env, num_envs=1), seed=folder.config.seed).unwrapped
+    if isinstance(game, TabularVectorEnv):
+        scenes = [game.scene(frames[: t + 1].tolist()) for t in range(min(len(frames), max_steps))]
+        film.pictures, film.grid = [picture_of(scene) for scene in scenes], text_of(scenes[-1])
+        film.fps = float(game.metadata["render_fps"])
     total = 0.0
     for t, row in enumerate(stored.rows[:max_steps].tolist(), 1):
         action, reward = memory.pools["actions"][row].numpy(), float(memory.pools["rewards"][row])
@@ -96,7 +110,7 @@ def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
 
 
 def _visible(config: EnvConfig, task_seed: int) -> tuple[AnyVectorEnv, str | None]:
-    """One environment that can be looked at, and how: as pictures, as text, or not at all."""
+    """One environment, and its render mode: pictures, text, or None."""
     config = replace(config, num_envs=1)
     envs = make_envs(config, seed=task_seed)
     modes = envs.metadata.get("render_modes") or ()
@@ -112,12 +126,20 @@ def _show(film: Film, envs: AnyVectorEnv, mode: str | None) -> None:
         return
     try:
         rendered: Any = envs.render()
-    except Exception as error:  # each renderer has errors of its own; without a screen they are the usual case
-        raise ConfigError(f"cannot draw {envs.spec.id if envs.spec else 'the environment'} here: {error}") from error
+    except Exception as error:  # renderers raise errors of their own, most often because there is no screen
+        raise ConfigError(f"cannot render {envs.spec.id if envs.spec else 'the environment'} here: {error}") from error
     if mode == "rgb_array":
         film.pictures.append(np.asarray(rendered[0], np.uint8))
     else:
         film.lines.append(str(rendered[0] if isinstance(rendered, tuple | list) else rendered))
+
+
+def _show_path(film: Film, game: TabularVectorEnv, ended: bool) -> None:
+    """Add the whole path of an episode of a grid world, its last step included."""
+    scene = game.scene((game.finished_paths if ended else game.paths)[0])
+    film.grid = text_of(scene)
+    if ended:
+        film.pictures.append(picture_of(scene))
 
 
 def _line(step: int, action: Any, reward: float, total: float) -> str:

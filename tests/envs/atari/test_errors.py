@@ -1,4 +1,4 @@
-"""Bad input to Atari is one line, never a hang, a crash or the end of the process."""
+"""Bad input to Atari raises a one-line error; it never hangs, crashes or ends the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
 from optimist.errors import ConfigError, MissingExtra, OptimistError, ShapeMismatch, UnknownName
-from tests.envs.atari.playing import make
+from tests.envs.atari.helpers import make
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +27,14 @@ def pong():
 @pytest.mark.parametrize(
     ("actions", "error", "message"),
     [
-        ([0, 6], ConfigError, r"actions must lie in \[0, 6\), got 0 to 6"),
-        ([-1, 0], ConfigError, r"actions must lie in \[0, 6\), got -1 to 0"),
+        ([0, 6], ConfigError, r"actions must be in \[0, 6\), got 0 to 6"),
+        ([-1, 0], ConfigError, r"actions must be in \[0, 6\), got -1 to 0"),
         ([0], ShapeMismatch, r"actions is int64\[1\], expected int64\[2\]"),
         ([0.0, 1.0], ShapeMismatch, r"actions is float64\[2\], expected int64\[2\]"),
     ],
 )
-def test_actions_that_do_not_exist_are_refused(pong, actions, error, message):
-    # Handed on, they would hang ALE for ever.
+def test_invalid_actions_are_rejected(pong, actions, error, message):
+    # ALE itself would hang.
     with pytest.raises(error, match=message):
         pong.step(np.array(actions))
 
@@ -45,7 +45,7 @@ def test_reset_takes_one_option(pong, options):
         pong.reset(options=options)
 
 
-def test_a_game_has_to_be_started_first():
+def test_step_and_render_need_a_reset():
     envs = make("Pong")
     with pytest.raises(ResetNeeded, match="Pong has not started"):
         envs.step(np.array([0]))
@@ -55,7 +55,7 @@ def test_a_game_has_to_be_started_first():
         envs.render()
 
 
-def test_what_was_closed_says_so():
+def test_closed_environment_rejects_calls():
     envs = make("Pong")
     envs.reset(seed=0)
     envs.close()
@@ -66,8 +66,9 @@ def test_what_was_closed_says_so():
 
 
 @pytest.mark.parametrize("game", ["Combat", "Joust", "MazeCraze", "Warlords"])
-def test_games_for_two_are_refused_because_ale_would_end_the_process(game):
-    with pytest.raises(ConfigError, match=f"{game} is for two players or more"):
+def test_multiplayer_games_are_rejected(game):
+    # ALE itself would end the process.
+    with pytest.raises(ConfigError, match=f"{game} is a multiplayer game"):
         make(game)
 
 
@@ -83,9 +84,19 @@ def test_games_for_two_are_refused_because_ale_would_end_the_process(game):
         ({"game": "Pong", "sticky": 0.0, "render_mode": "human"}, ConfigError, "render_mode must be 'rgb_array'"),
         ({"game": "Pong", "sticky": 0.0, "stiky": 1}, ConfigError, r"no keyword .* 'stiky'; did you mean 'sticky'"),
         (
+            {"game": "Pong", "sticky": 0.0, "lanes": 2},
+            UnknownName,
+            r"^env.kwargs.lanes of optimist/Atari-v0 no longer exists: use env.kwargs.num_workers$",
+        ),
+        (
+            {"game": "Pong", "sticky": 0.0, "backend": "envpool"},
+            UnknownName,
+            r"^env.kwargs.backend of optimist/Atari-v0 no longer exists: ale-py runs all games; `optimist bench atari`",
+        ),
+        (
             {"game": "Pong", "sticky": 0.0, "nonsense": 3},
             UnknownName,
-            r"^no keyword of optimist/Atari-v0 'nonsense'; known: backend, .*, sticky",
+            r"^no keyword of optimist/Atari-v0 'nonsense'; known: fire_after_life_loss, .*, worker_type",
         ),
     ],
 )
@@ -95,8 +106,8 @@ def test_bad_settings_are_named_in_one_line(kwargs, error, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_or_missing_rom_is_named(tmp_path, monkeypatch):
-    # ALE itself prints and ends the process.
+def test_damaged_or_missing_rom_is_named(tmp_path, monkeypatch):
+    # ALE itself would end the process.
     roms = tmp_path / "roms"
     roms.mkdir()
     shutil.copy(Path(ale_py.__file__).parent / "roms" / "pong.bin", roms)
@@ -109,8 +120,8 @@ def test_a_damaged_or_missing_rom_is_named(tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_the_missing_extra_is_named(monkeypatch):
+def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ale_py", None)
     config = EnvConfig(id="optimist/Atari-v0", num_envs=1, kwargs={"game": "Pong", "sticky": 0.0})
-    with pytest.raises(MissingExtra, match=r"^Atari needs ale-py: pip install 'optimist\[atari\]'$"):
+    with pytest.raises(MissingExtra, match=r"^Atari needs ale-py: pip install '.\[atari\]' in the clone of optimist$"):
         make_envs(config)

@@ -1,4 +1,4 @@
-"""What the memory keeps of real games: single frames that stack up to exactly what was seen."""
+"""The good-episode memory of real episodes: single frames that stack to exactly the observations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BREAKOUT = EnvConfig(
 )
 
 
-class RandomPlayer(Module):
-    """Plays anything at all; knows the probability of each action."""
+class RandomPolicy(Module):
+    """Acts at random; the probability depends on the action."""
 
     def __init__(self, num_actions):
         super().__init__()
@@ -33,11 +33,11 @@ class RandomPlayer(Module):
     def act(self, obs, generator=None):
         return torch.randint(self.num_actions, (len(obs),), generator=generator)
 
-    def chances(self, rows, generator):
-        return (torch.randint(self.num_actions, (rows,), generator=generator),)
+    def sample_noise(self, num_rows, generator):
+        return (torch.randint(self.num_actions, (num_rows,), generator=generator),)
 
-    def act_on(self, obs, chances):
-        return chances[0]
+    def act_with_noise(self, obs, noise):
+        return noise[0]
 
     def evaluate(self, obs, actions):
         return self.log_prob(obs, actions), torch.zeros(len(obs)), self.value(obs)
@@ -51,7 +51,7 @@ class RandomPlayer(Module):
 
 @pytest.fixture(scope="module")
 def rollouts():
-    """Two games side by side for 560 steps, cut into rollouts of 70; several games end, and many lives."""
+    """Two environments for 560 steps in rollouts of 70; several episodes and many lives end."""
     return collect(BREAKOUT, steps=70, rounds=8, seed=5)
 
 
@@ -68,20 +68,16 @@ def episodes(ends):
     return found
 
 
-@pytest.mark.parametrize(("deciding", "longest"), [("raw", 4000), ("raw", 90), ("learner", 4000)])
-def test_stored_frames_stack_up_to_the_observations(rollouts, deciding, longest):
-    opr = OptimisticRegularizer(
-        OPRConfig(percentile=0.0, return_window=1, retention="fifo", deciding_return=deciding,
-                  max_episode_steps=longest),
-        frame_stack=4,
-    )  # fmt: skip
+@pytest.mark.parametrize("longest", [4000, 90])
+def test_stored_frames_stack_to_the_observations(rollouts, longest):
+    settings = OPRConfig(percentile=0.0, return_window=1, retention="fifo", max_episode_steps=longest)
+    opr = OptimisticRegularizer(settings, frame_stack=4)
     for rollout, _ in rollouts:
         opr.observe(rollout)
-    ends = column(rollouts, "dones" if deciding == "learner" else "episode_ends")
-    expected = episodes(ends)
+    expected = episodes(column(rollouts, "episode_ends"))
     memory, obs, actions = opr.memory, column(rollouts, "obs"), column(rollouts, "actions")
     assert memory.pools["frames"].shape[1:] == (84, 84)
-    assert len(memory.episodes) == len(expected) >= (15 if deciding == "learner" else 3)
+    assert len(memory.episodes) == len(expected) >= 3
     for stored, (n, start, end) in zip(memory.episodes, expected, strict=True):
         start = max(start, end + 1 - longest)
         drawn = memory.at(stored.rows, memory._stacked(stored.frames))
@@ -89,7 +85,7 @@ def test_stored_frames_stack_up_to_the_observations(rollouts, deciding, longest)
         assert drawn.actions.equal(actions[start : end + 1, n])
 
 
-def test_the_full_game_and_its_raw_return_decide(rollouts):
+def test_whole_episodes_are_admitted_by_their_raw_return(rollouts):
     opr = OptimisticRegularizer(OPRConfig(percentile=0.0, return_window=1, retention="fifo"), frame_stack=4)
     for rollout, _ in rollouts:
         opr.observe(rollout)
@@ -97,20 +93,20 @@ def test_the_full_game_and_its_raw_return_decide(rollouts):
     assert [e.total_reward for e in opr.memory.episodes] == [record.raw_return for record in records]
     assert [len(e.rows) for e in opr.memory.episodes] == [record.length for record in records]
     lives_ended = [int(opr.memory.pools["dones"][e.rows].sum()) for e in opr.memory.episodes]
-    assert set(lives_ended) == {5}  # five lives a game, the last of them its end
+    assert set(lives_ended) == {5}  # five lives, the last of them ends the episode
 
 
 def collect(config, steps, rounds, seed):
     envs = make_envs(config, seed=0)
-    player = RandomPlayer(int(envs.single_action_space.n))
-    collector = Collector(envs, config, player, steps, torch.Generator().manual_seed(1))
+    policy = RandomPolicy(int(envs.single_action_space.n))
+    collector = Collector(envs, config, policy, steps, torch.Generator().manual_seed(1))
     collector.restart(seed)
     found = [(collector.collect(), list(collector.finished)) for _ in range(rounds)]
     envs.close()
     return found
 
 
-def test_the_learner_sees_signs_and_the_game_points():
+def test_learner_trains_on_signs_of_raw_rewards():
     qbert = replace(BREAKOUT, kwargs=BREAKOUT.kwargs | {"game": "Qbert"})
     ((rollout, _),) = collect(qbert, steps=250, rounds=1, seed=5)
     assert rollout.raw_rewards.max() >= 25
@@ -118,14 +114,14 @@ def test_the_learner_sees_signs_and_the_game_points():
     assert rollout.rewards.equal(rollout.raw_rewards.sign())
 
 
-def test_the_learner_sees_lives_and_the_game_games(rollouts):
+def test_lost_lives_are_ends_for_the_learner_only(rollouts):
     dones, ends = column(rollouts, "dones"), column(rollouts, "episode_ends")
     assert (ends & ~dones).sum() == 0
     assert int(dones.sum()) >= 4 * int(ends.sum()) + 2
     assert (column(rollouts, "next_values")[dones] == 0).all()
 
 
-def test_fire_that_was_pressed_for_the_player_is_what_is_learnt_from(rollouts):
+def test_fire_that_replaced_an_action_is_stored(rollouts):
     lost = column(rollouts, "dones") & ~column(rollouts, "episode_ends")
     actions, logp = column(rollouts, "actions"), column(rollouts, "logp")
     after = torch.zeros_like(lost)

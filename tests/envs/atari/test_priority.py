@@ -1,4 +1,4 @@
-"""Emulators that play where nothing else wants the core."""
+"""Emulators at idle priority, and the presets that use it."""
 
 from __future__ import annotations
 
@@ -12,73 +12,67 @@ import optimist.envs.atari.vector as vector
 from optimist.cores import available_cores
 from optimist.errors import OptimistError
 from optimist.presets import get_preset
-from tests.envs.atari.playing import make, play, random_actions, same
+from tests.envs.atari.helpers import make, play, random_actions, same
 from tests.test_cores import linux
 
 
 def idle_threads():
-    """Those of this process that run where nothing else wants the core."""
+    """The threads of this process at idle priority."""
     found = set()
     for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # it ended meanwhile
+        with suppress(ProcessLookupError):  # the thread has ended
             if os.sched_getscheduler(int(thread)) == os.SCHED_IDLE:
                 found.add(int(thread))
     return found
 
 
-def begun_idle(work):
-    """How many such threads `work` began that are still there while what it made is."""
+def idle_threads_started_by(make_envs):
+    """How many threads at idle priority belong to the environments that `make_envs` returns."""
     before = idle_threads()
-    made = work()
-    time.sleep(0.2)  # the one that only made them goes
-    begun = len(idle_threads() - before)
-    assert made is not None
-    return begun
+    envs = make_envs()
+    time.sleep(0.2)  # the thread that made them ends
+    started = len(idle_threads() - before)
+    assert envs is not None
+    return started
 
 
 @linux
-@pytest.mark.parametrize("backend", ["ale", "envpool"])
-def test_the_priority_is_that_of_the_emulators_threads(backend):
-    def two_games(priority):
-        envs = make("Pong", 2, threads=2, priority=priority, backend=backend)
-        envs.reset(seed=0)  # EnvPool's threads begin here
-        return envs
-
-    assert begun_idle(lambda: two_games("normal")) == 0
-    assert begun_idle(lambda: two_games("idle")) >= 2  # EnvPool has one more
+def test_idle_priority_is_that_of_the_emulators_threads():
+    assert idle_threads_started_by(lambda: make("Pong", 2, threads=2)) == 0
+    assert idle_threads_started_by(lambda: make("Pong", 2, threads=2, priority="idle")) == 2
 
 
 @linux
-def test_games_are_the_same_at_any_priority():
+def test_results_do_not_depend_on_the_priority():
     actions = random_actions(make("Breakout", 2), 60)
     normal, idle = (play(make("Breakout", 2, priority=priority), actions, seed=1) for priority in ("normal", "idle"))
     assert same(normal, idle)
 
 
 @linux
-def test_idle_emulators_get_two_threads_a_core():
-    begun = begun_idle(lambda: make("Pong", 4, threads=0, lanes=2, priority="idle"))
-    assert begun == 2 * available_cores()
+def test_idle_emulators_have_two_threads_per_core():
+    started = idle_threads_started_by(lambda: make("Pong", 4, threads=0, num_workers=2, priority="idle"))
+    assert started == 2 * available_cores()
 
 
-def test_a_priority_that_does_not_exist_is_an_error_in_one_line():
+def test_unknown_priority_gets_a_suggestion():
     with pytest.raises(OptimistError, match="no priority 'idel'; did you mean 'idle'"):
         make(priority="idel")
 
 
-def test_where_there_is_no_idle_priority_a_note_says_so(monkeypatch):
+def test_note_says_that_idle_priority_is_not_supported(monkeypatch):
     monkeypatch.setattr(vector, "HAS_IDLE_PRIORITY", False)
-    assert make(priority="idle").notes == ["idle priority is Linux's: here the emulators play at normal priority"]
+    assert make(priority="idle").notes == ["idle priority needs Linux: the emulators run at normal priority"]
     assert make(priority="normal").notes == []
 
 
 @pytest.mark.parametrize("name", ["atari/fast", "atari/fast-ppo", "atari/fast-dqn", "atari/fast-rainbow"])
-def test_presets_of_many_games_play_at_idle_priority(name):
+def test_presets_with_many_environments_use_idle_priority(name):
     assert get_preset(name)().env.kwargs["priority"] == "idle"
     assert "priority" not in get_preset("atari/opr")().env.kwargs
 
 
-def test_actor_critics_learn_from_the_move_they_drew_and_q_learning_from_the_one_played():
+def test_actor_critic_presets_store_selected_actions_and_q_learning_presets_executed_ones():
     presets = {
         name: get_preset(f"atari/{name}")().env.store_executed for name in ("ppo", "opr", "paper", "fast", "a2c-sil")
     }

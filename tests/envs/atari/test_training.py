@@ -1,4 +1,4 @@
-"""Short Atari runs from end to end: header, memory, evaluation of whole games, exact resume, film."""
+"""Short Atari runs: header, memory, evaluation of whole episodes, exact resume, GIF."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
-from optimist.envs.atari.apart import CAN_SHARE
-from optimist.errors import ProcessEnded
+from optimist.envs.atari.collector import AtariCollector
+from optimist.envs.atari.subprocess_emulators import SUPPORTED
+from optimist.envs.make import make_envs
+from optimist.errors import WorkerDied
 from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
-from optimist.rollout.lanes import LaneCollector
-from optimist.tracking.metrics import without_time
-from optimist.tracking.metrics_log import read_metrics
 from optimist.tracking.run_dir import RunDir
+from optimist.tracking.writers import read_metrics
+from optimist.training.describe import notes_before_start
 from optimist.training.evaluate import play
-from optimist.training.loop import Trainer, resume, train
+from optimist.training.resume import resume
+from optimist.training.trainer import Trainer, train
 from optimist.training.watch import film_memory
-from tests.envs.atari.test_memory import RandomPlayer
+from tests.envs.atari.test_memory import RandomPolicy
+from tests.metrics import without_time
 
 ATARI = RunConfig(
     total_steps=480,
-    # A game every 20 steps, so that the memory fills.
+    # An episode ends every 20 steps, so that the memory fills.
     env=EnvConfig(
         id="optimist/Atari-v0",
         num_envs=2,
@@ -55,17 +58,17 @@ def run(tmp_path_factory):
     return path, train(ATARI, path, progress=False)
 
 
-def test_a_run_fills_its_memory_and_ends_with_whole_games(run):
+def test_run_fills_its_memory_and_evaluates_whole_episodes(run):
     _, summary = run
     assert summary["env_kwargs"]["sticky"] == 0.25
     assert summary["final_evaluation"]["episodes"] == 2
     assert summary["final_evaluation"]["mean_length"] == 20
     found = lines(run[0])
     assert found[-1]["opr/memory_episodes"] == 5  # of 20 steps each
-    assert found[-1]["opr/memory_bytes"] < 6_000_000  # single frames: 100 steps in M, 75 of each game in play
+    assert found[-1]["opr/memory_bytes"] < 6_000_000  # single frames: 100 steps in M, 75 of each unfinished episode
 
 
-def test_a_run_stopped_between_checkpoints_goes_on_as_if_it_never_was(run, tmp_path, monkeypatch):
+def test_run_stopped_between_checkpoints_resumes_exactly(run, tmp_path, monkeypatch):
     update, calls = Trainer.one_update, []
 
     def stop_twice(self):
@@ -85,16 +88,16 @@ def test_a_run_stopped_between_checkpoints_goes_on_as_if_it_never_was(run, tmp_p
     assert (tmp_path / "run/final.safetensors").read_bytes() == (run[0] / "final.safetensors").read_bytes()
 
 
-def test_test_games_are_whole_games_with_raw_scores():
+def test_evaluation_episodes_are_whole_episodes_with_raw_scores():
     env = dataclasses.replace(ATARI.env, kwargs={"game": "Breakout", "sticky": 0.0, "threads": 1})
     torch.manual_seed(0)
-    found = play(RandomPlayer(4), env, 2, greedy=False, seed=1, task_seed=0)
+    found = play(RandomPolicy(4), env, 2, greedy=False, seed=1, task_seed=0)
     assert len(found) == 2
     assert all(game["length"] > 80 for game in found)  # five lives; the first is over after about 25 steps
     assert all(float(game["return"]).is_integer() for game in found)
 
 
-def test_a_fire_pressed_for_the_player_is_stored_only_where_asked_for(tmp_path):
+def test_fire_that_replaced_an_action_is_stored_only_with_store_executed(tmp_path):
     rollouts = []
     stock = dataclasses.replace(get_preset("atari/ppo")(game="Breakout").env, num_envs=2)
     for executed in (False, True):
@@ -112,20 +115,20 @@ def test_a_fire_pressed_for_the_player_is_stored_only_where_asked_for(tmp_path):
     assert not (pressed & ~behind_lost_lives).any()
 
 
-def test_the_header_says_how_sticky_the_actions_are(tmp_path, capsys):
+def test_header_states_the_sticky_probability(tmp_path, capsys):
     arguments = ["--game", "Pong", "--sticky", "0.25", "--total-steps", "16", "--env.num-envs", "1"]
     arguments += ["--algorithm.rollout-steps", "16", "--final-episodes", "0", "--no-tensorboard", "--json"]
     assert main(["train", "atari/ppo", *arguments, "--out", str(tmp_path / "run")]) == 0
     assert "PPO on optimist/Atari-v0(game=Pong, sticky=0.25): 16 steps, 1 envs" in capsys.readouterr().err
 
 
-def test_a_wrong_game_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
+def test_unknown_game_is_a_one_line_error_and_leaves_no_folder(tmp_path, capsys):
     assert main(["train", "atari/ppo", "--game", "Brekout", "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == "optimist: error: no Atari game 'Brekout'; did you mean 'Breakout'?\n"
     assert not (tmp_path / "run").exists()
 
 
-def test_the_agent_and_its_memory_can_be_watched(run, tmp_path, capsys):
+def test_agent_and_memory_can_be_watched(run, tmp_path, capsys):
     out = tmp_path / "agent.gif"
     assert main(["watch", str(run[0]), "--out", str(out)]) == 0
     assert "final policy, sampled actions: return " in capsys.readouterr().out
@@ -140,8 +143,8 @@ def test_the_agent_and_its_memory_can_be_watched(run, tmp_path, capsys):
     assert not any(np.array_equal(picture, np.zeros((84, 84))) for picture in film.pictures)
 
 
-def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
-    """Also in games that come in lanes: those would be stepped past the wrapper that holds rewards back."""
+def test_delayed_rewards_are_paid_when_due(tmp_path):
+    """AtariCollector would bypass the wrapper that delays rewards."""
     env = dataclasses.replace(ATARI.env, reward_delay=50, kwargs={"game": "Pong", "sticky": 0.0, "threads": 1})
     config = dataclasses.replace(ATARI, env=env)
     with RunDir.create(tmp_path / "delayed", config) as run:
@@ -153,22 +156,22 @@ def test_held_back_rewards_are_paid_when_they_fall_due(tmp_path):
     assert (paid_at % 50 == 49).all()
 
 
-def test_checkpoints_that_cut_games_off_are_told(tmp_path):
-    """Games of 20 steps, two at a time."""
-    for every, told in ((38, True), (40, False), (480, False)):
+def test_note_says_that_checkpoints_cut_episodes_off():
+    """Two environments with episodes of 20 steps."""
+    for every, expected in ((38, True), (40, False), (480, False)):
         config = dataclasses.replace(ATARI, checkpoint_every=every)
-        with RunDir.create(tmp_path / str(every), config) as run, closing(Trainer(config, run)) as trainer:
-            said = [note for note in trainer._notes() if "cut off" in note]
-        assert len(said) == told
-        assert all("each has 19 steps" in note and "checkpoint_every = 40 " in note for note in said)
+        with closing(make_envs(config.env, seed=0)) as envs:
+            notes = [note for note in notes_before_start(config, envs, saves_envs=False) if "cut off" in note]
+        assert len(notes) == expected
+        assert all("each has 19 steps" in note and "checkpoint_every = 40 " in note for note in notes)
 
 
-def test_games_are_decided_for_as_they_come(tmp_path):
+def test_run_uses_the_collector_of_its_environment(tmp_path):
     with RunDir.create(tmp_path / "run", ATARI) as run, closing(Trainer(ATARI, run)) as trainer:
-        assert isinstance(trainer.collector, LaneCollector)
+        assert isinstance(trainer.collector, AtariCollector)
 
 
-def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
+def test_group_keys_use_the_plain_collector(tmp_path):
     config = dataclasses.replace(ATARI, env=dataclasses.replace(ATARI.env, group_key="lives"))
     with RunDir.create(tmp_path / "run", config) as run, closing(Trainer(config, run)) as trainer:
         assert type(trainer.collector) is Collector
@@ -177,26 +180,25 @@ def test_groups_are_read_step_by_step_also_where_games_come_in_lanes(tmp_path):
         assert 0 <= int(groups.min()) <= int(groups.max()) <= 5
 
 
-@pytest.mark.skipif(not CAN_SHARE, reason="memory that processes share is Linux's")
-def test_a_run_that_loses_a_process_says_how_to_go_on_and_is_the_same_run_then(tmp_path, monkeypatch):
+@pytest.mark.skipif(not SUPPORTED, reason="worker processes need Linux")
+def test_run_that_loses_a_worker_names_the_resume_command_and_resumes_exactly(tmp_path, monkeypatch):
     config = dataclasses.replace(
-        ATARI, env=dataclasses.replace(ATARI.env, kwargs=ATARI.env.kwargs | {"workers": "processes", "lanes": 2})
+        ATARI,
+        env=dataclasses.replace(ATARI.env, kwargs=ATARI.env.kwargs | {"worker_type": "processes", "num_workers": 2}),
     )
     train(config, tmp_path / "whole", progress=False)
     one_update = Trainer.one_update
 
-    def shot(self):
+    def kill_supervisor(self):
         if self.step == 288:
-            self.envs.unwrapped.players.leader.kill()
+            self.envs.unwrapped.emulators.supervisor.kill()
         return one_update(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "one_update", shot)
-        with pytest.raises(ProcessEnded) as caught:
+        patched.setattr(Trainer, "one_update", kill_supervisor)
+        with pytest.raises(WorkerDied) as caught:
             train(config, tmp_path / "run", progress=False)
-    told = (
-        f"the process that plays Breakout ended: killed by signal 9; `optimist resume {tmp_path / 'run'}` goes on from "
-    )
-    assert str(caught.value) == told + "step 288"
+    error = "an emulator process of Breakout exited unexpectedly: killed by signal 9; "
+    assert str(caught.value) == f"{error}`optimist resume {tmp_path / 'run'}` continues at step 288"
     assert resume(tmp_path / "run", progress=False)["steps"] == 480
     assert lines(tmp_path / "run") == lines(tmp_path / "whole")

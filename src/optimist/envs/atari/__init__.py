@@ -1,30 +1,39 @@
-"""Atari 2600 through ALE's own vector environment: 84 × 84 × 4 uint8, raw rewards, every trap of the protocol closed.
+"""Atari 2600 games on ale-py's emulators: observations 84 × 84 × 4 uint8, raw rewards, whole episodes.
 
 Importing this package does not load ale-py (extra `atari`, GPL-2.0); making an environment does.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
 
-import gymnasium
-
-from optimist.envs.atari.games import GAMES, Game, get_game
-
-if TYPE_CHECKING:
-    from optimist.envs.atari.vector import AtariVectorEnv
-
-__all__ = ["GAMES", "AtariVectorEnv", "Game", "get_game", "register_atari"]
+from optimist.envs.atari.games import find_rom, get_game
+from optimist.envs.family import Family
+from optimist.errors import install_command
 
 
-def __getattr__(name: str) -> Any:
-    if name == "AtariVectorEnv":
-        return import_module(f"{__name__}.vector").AtariVectorEnv
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _check(kwargs: Mapping[str, Any]) -> None:
+    """Raise if the game's ROM is missing, where ale-py is installed."""
+    if importlib.util.find_spec("ale_py") is not None:
+        find_rom(kwargs.get("game", ""))
 
 
-def register_atari() -> None:
-    """Registers one id for all games; which one, and with how sticky a joystick, the keywords say."""
-    if "optimist/Atari-v0" not in gymnasium.registry:
-        gymnasium.register("optimist/Atari-v0", vector_entry_point=f"{__name__}.vector:AtariVectorEnv")
+def _human_normalized(game: str, score: Any) -> Any:
+    return get_game(game).human_normalized(score)
+
+
+FAMILIES = (
+    Family(
+        name="Atari",
+        envs={"optimist/Atari-v0": {"vector_entry_point": f"{__name__}.vector:AtariVectorEnv"}},
+        label=lambda _, kwargs: str(kwargs.get("game", "?")),
+        label_kwargs=("game", "sticky"),
+        # The last two are former names, in published configs.
+        performance_kwargs=("num_workers", "worker_type", "threads", "priority", "lanes", "workers"),
+        check=_check,
+        normalized_score=_human_normalized,
+        install=install_command("atari"),
+    ),
+)

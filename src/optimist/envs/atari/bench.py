@@ -1,99 +1,114 @@
-"""Steps per second of the emulator alone, with random actions: what no learner can exceed."""
+"""Steps per second of the emulators alone, with random actions: an upper bound for every learner."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY
-from optimist.envs.atari.emulator import action_names, find_rom
-from optimist.envs.atari.pool import import_envpool
+from optimist.envs.atari.games import action_names, find_rom
+from optimist.envs.atari.subprocess_emulators import SUPPORTED
 from optimist.envs.atari.vector import AtariVectorEnv
 
+SIZES = (8, 10, 64, 128)
+"""Numbers of environments."""
 WARM_UP_STEPS = 768
-"""Of each game: the first games end, and restarts, which take as long as 20 steps, come in."""
-ROUND = 24
-"""Steps after which the moves begin anew."""
+"""Of each environment: the first episodes end, and resets, which take as long as 20 steps, are included."""
+ACTION_ROWS = 24
+"""Random actions of each environment; they repeat after these steps."""
 
 
 @dataclass(frozen=True)
-class Division:
-    """So many games, and who plays them."""
+class EmulatorSetup:
+    """A number of environments, and what steps them."""
 
-    games: int
-    lanes: int = 0
-    workers: str = "threads"
-    backend: str = "ale"
-    ready_first: bool = False
-    """EnvPool's own way: half of the games are handed over at a time, those that are ready first."""
+    num_envs: int
+    num_workers: int = 0
+    worker_type: str = "threads"
+    emulator: str = "ale-py"  # or EnvPool, which steps half of more than 16 environments at a time
 
     @property
     def name(self) -> str:
-        """In words; ale-py goes without saying."""
-        words = [f"{self.games} games"] + [f"{self.lanes} lane{'s' * (self.lanes > 1)}"] * (self.lanes > 0)
-        words += [f"{self.games // 2} at a time" if self.ready_first else self.workers]
-        return ", ".join(words + [self.backend] * (self.backend != "ale"))
+        """A description; without an emulator's name it is ale-py."""
+        words = [f"{self.num_envs} envs"]
+        words += [f"{self.num_workers} worker{'s' * (self.num_workers > 1)}"] * (self.num_workers > 0)
+        return ", ".join([*words, self.worker_type if self.emulator == "ale-py" else self.emulator])
 
 
-def emulator_speed(game: str, division: Division, seconds: float) -> float:
-    """Steps of all games together: whoever has played is at once asked to go on, as in training."""
-    if division.ready_first:
-        return _speed_of_those_ready_first(game, division.games, seconds)
-    priority = "idle" if HAS_IDLE_PRIORITY and division.games > 16 else "normal"  # as in the presets
+def emulator_setups() -> list[EmulatorSetup]:
+    """What is measured: threads, processes where they are supported, and EnvPool where it is installed."""
+    setups = [EmulatorSetup(num_envs, num_workers=1) for num_envs in SIZES if num_envs <= 16]
+    setups += [EmulatorSetup(num_envs) for num_envs in SIZES if num_envs <= 64]  # more take half a minute to make
+    if SUPPORTED:
+        setups += [EmulatorSetup(num_envs, worker_type="processes") for num_envs in SIZES]
+    if find_spec("envpool"):
+        setups += [EmulatorSetup(num_envs, emulator="EnvPool") for num_envs in SIZES]
+    return setups
+
+
+def emulator_speed(game: str, setup: EmulatorSetup, seconds: float) -> float:
+    """Steps per second of all environments together; each step is followed by the next at once, as in training."""
+    if setup.emulator == "EnvPool":
+        return _envpool_speed(game, setup.num_envs, seconds)
     env = AtariVectorEnv(
-        division.games,
+        setup.num_envs,
         game=game,
         sticky=0.0,
-        lanes=division.lanes,
-        workers=division.workers,
-        priority=priority,
-        backend=division.backend,
+        num_workers=setup.num_workers,
+        worker_type=setup.worker_type,
+        priority="idle" if HAS_IDLE_PRIORITY and setup.num_envs > 16 else "normal",  # as in the presets
     )
-    moves = np.random.default_rng(0).integers(0, len(env.action_meanings), (ROUND, division.games))
+    actions = np.random.default_rng(0).integers(0, len(env.action_meanings), (ACTION_ROWS, setup.num_envs))
     try:
         env.reset(seed=0)
-        play_until(env, moves, steps=WARM_UP_STEPS * division.games)
-        begin = time.perf_counter()
-        steps = play_until(env, moves, end=begin + seconds)
-        elapsed = time.perf_counter() - begin
+        step_until(env, actions, min_steps=WARM_UP_STEPS * setup.num_envs)
+        start = time.perf_counter()
+        steps = step_until(env, actions, end=start + seconds)
+        elapsed = time.perf_counter() - start
     finally:
         env.close()
     return steps / elapsed
 
 
-def play_until(env: AtariVectorEnv, moves: NDArray[Any], *, steps: float = math.inf, end: float = math.inf) -> int:
-    """How many steps the games made: at least so many, or until then."""
-    made, times, games = 0, np.zeros(env.num_envs, np.int64), np.arange(env.num_envs)
-    env.begin(games, moves[0])
-    while made < steps and time.perf_counter() < end:
-        games = env.arrived()
-        made += len(games)
-        times[games] += 1
-        env.begin(games, moves[times[games] % ROUND, games])
-    env.abandon()
-    return made
+def step_until(
+    env: AtariVectorEnv, actions: NDArray[Any], *, min_steps: float = math.inf, end: float = math.inf
+) -> int:
+    """Step until there are `min_steps` steps of all environments or the time `end`; the number of steps."""
+    total, steps_done, slots = 0, np.zeros(env.num_envs, np.int64), np.arange(env.num_envs)
+    env.send(slots, actions[0])
+    while total < min_steps and time.perf_counter() < end:
+        slots = env.recv()
+        total += len(slots)
+        steps_done[slots] += 1
+        env.send(slots, actions[steps_done[slots] % ACTION_ROWS, slots])
+    env.drain()
+    return total
 
 
-def _speed_of_those_ready_first(game: str, games: int, seconds: float) -> float:
-    """EnvPool alone, asked for half of its games at a time; restarts are steps of their own and count."""
-    name, half = "".join(word.capitalize() for word in find_rom(game).split("_")), games // 2
-    pool = import_envpool().make(f"{name}-v5", env_type="gymnasium", num_envs=games, batch_size=half, seed=0)
-    actions = np.random.default_rng(0).integers(0, len(action_names(game)), (ROUND, half))
+def _envpool_speed(game: str, num_envs: int, seconds: float) -> float:
+    """EnvPool's speed; resets are steps of their own and count."""
+    import envpool
+
+    task = "".join(word.capitalize() for word in find_rom(game).split("_")) + "-v5"
+    batch_size = num_envs if num_envs <= 16 else num_envs // 2
+    pool = envpool.make(task, env_type="gymnasium", num_envs=num_envs, batch_size=batch_size, seed=0)
+    actions = np.random.default_rng(0).integers(0, len(action_names(game)), (ACTION_ROWS, batch_size))
     pool.async_reset()
 
-    def play(rounds: int) -> None:
+    def step_all(rounds: int) -> None:
         for row in [*actions] * rounds:
-            ready = pool.recv()[4]["env_id"]
-            pool.send(row, ready)
+            slots = pool.recv()[4]["env_id"]
+            pool.send(row, slots)
 
-    play(2 * WARM_UP_STEPS // ROUND)
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() < begin + seconds:
-        play(1)
-        steps += ROUND * half
-    return steps / (time.perf_counter() - begin)
+    step_all(-(-WARM_UP_STEPS * num_envs // batch_size // ACTION_ROWS))
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() < start + seconds:
+        step_all(1)
+        steps += ACTION_ROWS * batch_size
+    return steps / (time.perf_counter() - start)

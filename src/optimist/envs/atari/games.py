@@ -1,15 +1,24 @@
-"""The 49 games of Mnih et al. (2015): names, ROMs, and what a random player and a human score."""
+"""What is known of each game: ROM, scores of a random policy and a human, and when it waits for FIRE."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from optimist.errors import unknown_name
+import numpy as np
+from numpy.typing import NDArray
+
+from optimist.errors import ConfigError, OptimistError, missing_extra, unknown_name
+
+Slots = NDArray[np.intp]
+"""Indices of environments in a vector environment."""
 
 
 class Game(NamedTuple):
-    """One game, as papers call it."""
+    """One game under the name that papers use."""
 
     name: str
     random_score: float
@@ -17,71 +26,24 @@ class Game(NamedTuple):
 
     @property
     def rom(self) -> str:
-        """The name of its ROM: MsPacman → ms_pacman."""
-        return rom_name(self.name)
+        """The name of its ROM: MsPacman → ms_pacman, UpNDown → up_n_down."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
     def human_normalized(self, score: float) -> float:
-        """(score − random) / (human − random): 0 plays as a random player does, 1 as a human."""
+        """(score − random) / (human − random): 0 for a random policy, 1 for a human."""
         return (score - self.random_score) / (self.human_score - self.random_score)
 
 
-# No-op starts, at most 30 minutes: the table of DQN Zoo (dqn_zoo/atari_data.py, Apache-2.0, commit 359945d), which is
-# that of the MuZero and Agent57 papers but for the random score of VideoPinball (0.0 there). The human scores of the
-# Nature paper are others.
-GAMES = {
-    name: Game(name, random_score, human_score)
-    for name, random_score, human_score in (
-        ("Alien", 227.8, 7127.7),
-        ("Amidar", 5.8, 1719.5),
-        ("Assault", 222.4, 742.0),
-        ("Asterix", 210.0, 8503.3),
-        ("Asteroids", 719.1, 47388.7),
-        ("Atlantis", 12850.0, 29028.1),
-        ("BankHeist", 14.2, 753.1),
-        ("BattleZone", 2360.0, 37187.5),
-        ("BeamRider", 363.9, 16926.5),
-        ("Bowling", 23.1, 160.7),
-        ("Boxing", 0.1, 12.1),
-        ("Breakout", 1.7, 30.5),
-        ("Centipede", 2090.9, 12017.0),
-        ("ChopperCommand", 811.0, 7387.8),
-        ("CrazyClimber", 10780.5, 35829.4),
-        ("DemonAttack", 152.1, 1971.0),
-        ("DoubleDunk", -18.6, -16.4),
-        ("Enduro", 0.0, 860.5),
-        ("FishingDerby", -91.7, -38.7),
-        ("Freeway", 0.0, 29.6),
-        ("Frostbite", 65.2, 4334.7),
-        ("Gopher", 257.6, 2412.5),
-        ("Gravitar", 173.0, 3351.4),
-        ("Hero", 1027.0, 30826.4),
-        ("IceHockey", -11.2, 0.9),
-        ("Jamesbond", 29.0, 302.8),
-        ("Kangaroo", 52.0, 3035.0),
-        ("Krull", 1598.0, 2665.5),
-        ("KungFuMaster", 258.5, 22736.3),
-        ("MontezumaRevenge", 0.0, 4753.3),
-        ("MsPacman", 307.3, 6951.6),
-        ("NameThisGame", 2292.3, 8049.0),
-        ("Pong", -20.7, 14.6),
-        ("PrivateEye", 24.9, 69571.3),
-        ("Qbert", 163.9, 13455.0),
-        ("Riverraid", 1338.5, 17118.0),
-        ("RoadRunner", 11.5, 7845.0),
-        ("Robotank", 2.2, 11.9),
-        ("Seaquest", 68.4, 42054.7),
-        ("SpaceInvaders", 148.0, 1668.7),
-        ("StarGunner", 664.0, 10250.0),
-        ("Tennis", -23.8, -8.3),
-        ("TimePilot", 3568.0, 5229.2),
-        ("Tutankham", 11.4, 167.6),
-        ("UpNDown", 533.4, 11693.2),
-        ("Venture", 0.0, 1187.5),
-        ("VideoPinball", 16256.9, 17667.9),
-        ("WizardOfWor", 563.5, 4756.5),
-        ("Zaxxon", 32.5, 9173.3),
-    )
-}
+def _read_games() -> dict[str, Game]:
+    rows = (Path(__file__).parent / "scores.csv").read_text().split()[1:]
+    games = [Game(name, float(random), float(human)) for name, random, human in (row.split(",") for row in rows)]
+    return {game.name: game for game in games}
+
+
+GAMES = _read_games()
+"""Scores of no-op starts and at most 30 minutes: the table of DQN Zoo (dqn_zoo/atari_data.py, Apache-2.0, commit
+359945d), which is that of the MuZero and Agent57 papers but for the random score of VideoPinball (0.0 there). The human
+scores of the Nature paper are others."""
 
 
 def get_game(name: str) -> Game:
@@ -91,6 +53,95 @@ def get_game(name: str) -> Game:
     return GAMES[name]
 
 
-def rom_name(name: str) -> str:
-    """The name of a game's ROM: MsPacman → ms_pacman, UpNDown → up_n_down."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+MULTIPLAYER_GAMES = ("Combat", "Joust", "MazeCraze", "Warlords")
+"""ROMs of ale-py that ALE cannot run for one agent: it ends the process when they are loaded."""
+
+
+def import_ale() -> ModuleType:
+    """Import ale-py, or raise an error that names the extra."""
+    try:
+        import ale_py
+        import ale_py.roms
+        import ale_py.vector_env
+    except ImportError as error:
+        raise missing_extra("Atari", "atari", "ale-py") from error
+    module: ModuleType = ale_py
+    return module
+
+
+def find_rom(game: str) -> str:
+    """The ROM of a game, checked to be present and undamaged; also of games of ale-py beyond the 49.
+
+    ALE ends the whole process if it cannot load a ROM, so every ROM is checked first.
+    """
+    roms = import_ale().roms
+    known: dict[str, str] = {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
+    known |= {game.name: game.rom for game in GAMES.values()}
+    if game in MULTIPLAYER_GAMES:
+        raise ConfigError(f"{game} is a multiplayer game; expected one for a single agent (see `optimist games`)")
+    if game not in known:
+        raise unknown_name("Atari game", str(game), [name for name in known if name not in MULTIPLAYER_GAMES])
+    try:
+        roms.get_rom_path(known[game])
+    except OSError as error:  # missing, not readable, or a wrong checksum
+        reason = " ".join(str(error).split())
+        raise OptimistError(f"cannot load the ROM of {game}: {reason}; reinstall ale-py") from error
+    return known[game]
+
+
+@cache
+def action_names(game: str) -> tuple[str, ...]:
+    """The names of a game's actions, NOOP first."""
+    ale_py = import_ale()
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    emulator = ale_py.ALEInterface()
+    emulator.loadROM(ale_py.roms.get_rom_path(find_rom(game)))
+    return tuple(action.name for action in emulator.getMinimalActionSet())
+
+
+FIRE_AFTER_LIFE_LOSS = {
+    "Breakout": 0,  # no ball before FIRE
+    "Gopher": 36,  # FIRE is ignored for the first 32 or so
+    "NameThisGame": 64,  # FIRE is ignored for the first 8 to 60
+}
+"""Steps after a lost life at which FIRE is needed. Measured by playing all 49 games without FIRE after a lost life.
+These three then stand still. The others continue by themselves or with some other action, except VideoPinball, which
+waits for the agent's own shot: pull down the plunger, then FIRE."""
+FIRE_AT_START = {
+    "NameThisGame": 104,  # FIRE is ignored for the first 90 to 97, which includes the FIRE of a reset
+}
+"""Steps after a reset at which FIRE is needed. Measured by two different action sequences without FIRE in all 49 games:
+the other games that respond to actions without FIRE differ within 106 steps. In VideoPinball, Tennis and Bowling the
+agent has to choose the moment of FIRE to score."""
+FIRE_AT_STICKY_START = {
+    "Breakout": 0,  # a reset presses FIRE for a single frame
+}
+"""The same with sticky actions, which suppress some of the FIRE actions of a reset."""
+
+
+class FireButton:
+    """Replaces an action by FIRE in slots that wait for it, after a lost life or at the start of an episode."""
+
+    def __init__(self, game: str, num_envs: int, fire: int | None, sticky: float = 0.0) -> None:
+        """`fire`: the index of the action FIRE; None if the game has none."""
+        self.fire = -1 if fire is None else fire
+        self.delay = None if fire is None else FIRE_AFTER_LIFE_LOSS.get(game)
+        at_start = FIRE_AT_START | (FIRE_AT_STICKY_START if sticky else {})
+        self.first_delay = -1 if fire is None else at_start.get(game, -1)
+        self.steps_left = np.full(num_envs, -1)  # until FIRE; below 0: FIRE is not needed
+
+    def press(self, slots: Slots, actions: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """The actions to execute in these slots, and where FIRE replaced one; None if nowhere."""
+        if self.delay is None:
+            return actions, None
+        pressed = self.steps_left[slots] == 0
+        self.steps_left[slots] -= 1
+        if not pressed.any():
+            return actions, None
+        return np.where(pressed, self.fire, actions), pressed
+
+    def update(self, slots: Slots, life_lost: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
+        """Restart the countdown after lost lives and ended episodes."""
+        if self.delay is not None:
+            self.steps_left[slots[life_lost]] = self.delay
+            self.steps_left[slots[ended]] = self.first_delay

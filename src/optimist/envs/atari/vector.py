@@ -1,4 +1,4 @@
-"""AtariVectorEnv: N games behind one interface; a lost life is told apart from the end of the game."""
+"""AtariVectorEnv: N environments of one game; a lost life is reported apart from the end of an episode."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY, available_cores, is_nice
-from optimist.envs.atari.apart import CAN_SHARE, PlayersApart
-from optimist.envs.atari.board import SIZE, has_ended
-from optimist.envs.atari.emulator import FRAME_SKIP, action_names, emulator_seeds
-from optimist.envs.atari.fire import FireButton
-from optimist.envs.atari.lanes import BACKENDS, Lanes
-from optimist.envs.atari.players import Games, Players
-from optimist.envs.atari.pool import DIFFERENCES
-from optimist.errors import ConfigError, ShapeMismatch, unknown_name
+from optimist.envs.atari.buffers import OBS_SIZE, episode_ends, lives_lost
+from optimist.envs.atari.collector import AtariCollector
+from optimist.envs.atari.emulator import FRAME_SKIP
+from optimist.envs.atari.games import FireButton, Slots, action_names
+from optimist.envs.atari.subprocess_emulators import SUPPORTED, SubprocessEmulators
+from optimist.envs.atari.thread_emulators import ThreadEmulators, make_ale_env
+from optimist.envs.checks import checked_actions, reset_mask
+from optimist.errors import ConfigError, unknown_name
 
-Pixels = NDArray[np.uint8]
-Step = tuple[Pixels, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
-PATIENCE = 2e-3
-"""Seconds that processes look for each other's news before they fall asleep, where cores are to spare and nobody has
-asked them to be nice: to be woken up takes a good part of a step."""
+Frames = NDArray[np.uint8]
+StepResult = tuple[Frames, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+SPIN_SECONDS = 2e-3
+"""How long worker processes and their host busy-wait where cores are free: waking up takes a good part of a step."""
 
 
-class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
-    """N games of Atari on ALE's vector environment, or on EnvPool, reset within the step.
+class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
+    """N environments of one Atari game on ale-py's emulators, reset within the step that ends an episode.
 
-    Observations are uint8 [N, stack, 84, 84], oldest frame first; rewards are the game's own. `infos["life_lost"]`
-    [N] marks lives lost in games that go on, `infos["lives"]` [N] counts those left. `infos["executed"]` [N] is there
-    when FIRE replaced an action that was asked for.
+    Observations are uint8 [N, stack, 84, 84], oldest frame first; rewards are raw. `infos["life_lost"]` [N] marks lives
+    lost in episodes that continue, `infos["lives"]` [N] counts those left. `infos["executed"]` [N] is present when FIRE
+    replaced an action.
+
+    It is an AsyncVectorEnv: with `send` and `recv` some slots are stepped while the actions of others are selected.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (declared so by Gymnasium)
@@ -42,6 +43,7 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         "render_fps": 60 // FRAME_SKIP,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
+    collector_class = AtariCollector
 
     def __init__(
         self,
@@ -54,216 +56,184 @@ class AtariVectorEnv(VectorEnv[Pixels, NDArray[np.int64], NDArray[Any]]):
         no_ops: int = 30,
         max_frames: int = 108_000,
         stack: int = 4,
+        num_workers: int = 1,
+        worker_type: str = "threads",
         threads: int = 0,
-        lanes: int = 1,
-        workers: str = "threads",
         priority: str = "normal",
-        backend: str = "ale",
         render_mode: str | None = None,
     ) -> None:
-        """Without a default: `game`, and `sticky`, the probability that the console repeats the previous action.
+        """`game` and `sticky`, the probability that the console repeats the previous action, have no default.
 
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
-        waits for it. `no_ops`: most frames without action at the start. `max_frames`: time limit of a game.
-        `lanes`: groups of games that can be stepped apart, at most one a game; 0 for as many as there is work for.
-        `workers`: what plays them, "threads" of this process, a process for each lane ("processes"), or "auto",
-        processes where they can be had. `threads`: of a lane; 0 for its share of the cores, twice as many at idle
-        priority. `priority`: "normal", or "idle" for emulators that play where nothing else wants the core. `backend`:
-        whose they are, "ale" or "envpool".
+        waits for it. `no_ops`: most no-op frames at the start. `max_frames`: time limit of an episode.
+        `num_workers`: workers that step a group of environments each, independently of each other; at most one for
+        each environment, 0 to choose by the number of cores. `worker_type`: "threads" of this process, "processes", or
+        "auto", which is processes where they are supported. `threads`: of each worker of threads; 0 for its share of
+        the cores, twice as many at idle priority. `priority` of the emulators: "normal", or "idle" to run only on cores
+        that are otherwise unused.
         """
-        _check(num_envs, sticky=sticky, no_ops=no_ops, max_frames=max_frames, stack=stack, threads=threads, lanes=lanes)
-        _check_names(render_mode, backend)
-        self.num_envs, self.game, self.backend, self.render_mode = num_envs, game, backend, render_mode
-        self.notes = [DIFFERENCES] if backend == "envpool" else []
+        counts = {"no_ops": no_ops, "max_frames": max_frames, "stack": stack, "num_workers": num_workers}
+        _check(num_envs, sticky=sticky, threads=threads, **counts)
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
+        self.num_envs, self.game, self.render_mode = num_envs, game, render_mode
+        self.notes: list[str] = []
         idle = _is_idle(priority, self.notes)
-        apart = _is_apart(workers, backend, shown=render_mode is not None, notes=self.notes)
-        lanes = min(num_envs, lanes or _most_lanes(num_envs, apart=apart, idle=idle))
-        threads = threads or min(max(1, (1 + idle) * available_cores() // lanes), -(-num_envs // lanes))
-        self.bounds = [num_envs * lane // lanes for lane in range(lanes + 1)]
+        in_processes = _uses_processes(worker_type, renders=render_mode is not None, notes=self.notes)
+        num_workers = min(num_envs, num_workers or _default_num_workers(num_envs, in_processes=in_processes, idle=idle))
+        threads = threads or min(max(1, (1 + idle) * available_cores() // num_workers), -(-num_envs // num_workers))
+        self.group_bounds = [num_envs * worker // num_workers for worker in range(num_workers + 1)]
         settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "idle": idle}
-        self.players: Players
-        if apart:
-            settings["patience"] = PATIENCE if lanes < available_cores() and not is_nice() else 0.0
-            self.players = PlayersApart(game, num_envs, self.bounds, stack=stack, **settings)
+        self.emulators: ThreadEmulators | SubprocessEmulators
+        if in_processes:
+            has_free_cores = num_workers < available_cores() and not is_nice()
+            settings["spin_seconds"] = SPIN_SECONDS if has_free_cores else 0.0
+            self.emulators = SubprocessEmulators(game, num_envs, self.group_bounds, stack=stack, **settings)
         else:
             settings["threads"] = threads
-            self.players = Lanes(game, num_envs, self.bounds, stack=stack, backend=backend, **settings)
-        self.camera = None
+            self.emulators = ThreadEmulators(game, num_envs, self.group_bounds, stack=stack, **settings)
+        self.renderer = None  # a second vector environment in colour, stepped with the same actions
         if render_mode is not None:
-            self.camera = BACKENDS[backend](game, num_envs, stack=stack, **settings, in_color=True)
-        self.screens: Pixels | None = None
-        self.board, self.life_loss_ends = self.players.board, life_loss_ends
+            self.renderer = make_ale_env(game, num_envs, stack=stack, **settings, in_color=True)
+        self.screens: Frames | None = None
+        self.buffers, self.life_loss_ends = self.emulators.buffers, life_loss_ends
         self.longest_episode = -(-max_frames // FRAME_SKIP)
         self.action_meanings = list(action_names(game))
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
         self.fire = FireButton(game, num_envs, self.action_meanings.index("FIRE") if has_fire else None, sticky)
         self.lives: NDArray[np.int32] = np.zeros(num_envs, np.int32)
-        self.single_observation_space = Box(0, 255, (stack, SIZE, SIZE), np.uint8)
+        self.single_observation_space = Box(0, 255, (stack, OBS_SIZE, OBS_SIZE), np.uint8)
         self.single_action_space = Discrete(len(self.action_meanings))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._started = False
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, dict[str, Any]]:
-        """Observations after starting all games anew, or those in `options["reset_mask"]`."""
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frames, dict[str, Any]]:
+        """Observations after starting new episodes in all environments, or in those of `options["reset_mask"]`."""
         self._require_open()
         super().reset(seed=seed)
-        mask = self._reset_mask(options)
-        if seed is not None and self.backend == "envpool" and not mask.all():
-            raise ConfigError("EnvPool seeds all its games or none: reset some of them without a seed")
+        mask = reset_mask(options, self.num_envs)
+        if not self._started and not mask.all():
+            raise ResetNeeded(f"{self.game} has not started: the first reset has to be of all environments")
         if seed is None and not self._started:
             seed = int(self.np_random.integers(2**31))
         seeds = None if seed is None else emulator_seeds(seed, self.num_envs)[mask]
-        games = np.flatnonzero(mask)
-        self.players.reset(games, seeds)
-        if self.camera is not None:
+        slots = np.flatnonzero(mask)
+        self.emulators.reset(slots, seeds)
+        if self.renderer is not None:
             options = None if mask.all() else {"reset_mask": mask}
-            self.screens = self.camera.reset(seed=seeds, options=options)[0][:, 0]
+            self.screens = self.renderer.reset(seed=seeds, options=options)[0][:, 0]
         self._started = True
-        self.lives[games] = self.board.told["lives"][games]
-        everyone = np.ones(len(games), np.bool_)
-        self.fire.watch(games, ~everyone, ended=everyone)
-        return self.board.obs.copy(), {"lives": self.lives.copy()}
+        self.lives[slots] = self.buffers.results["lives"][slots]
+        ended = np.ones(len(slots), np.bool_)
+        self.fire.update(slots, ~ended, ended=ended)
+        return self.buffers.obs.copy(), {"lives": self.lives.copy()}
 
-    def step(self, actions: NDArray[np.int64]) -> Step:
+    def step(self, actions: NDArray[np.int64]) -> StepResult:
         """Observations, raw rewards, terminated, truncated and infos."""
-        actions = self._checked(actions)
+        self._require_open()
+        if not self._started:
+            raise ResetNeeded(f"{self.game} has not started: call reset() first")
+        actions = checked_actions(actions, self.num_envs, len(self.action_meanings))  # ALE hangs if one does not exist
         before, left = self.lives.copy(), self.num_envs
-        executed = self.begin(np.arange(self.num_envs), actions)
-        if self.camera is not None:
-            self.screens = self.camera.step(actions if executed is None else executed[0])[0][:, 0]
+        executed = self.send(np.arange(self.num_envs), actions)
+        if self.renderer is not None:
+            self.screens = self.renderer.step(actions if executed is None else executed[0])[0][:, 0]
         while left:
-            left -= len(self.arrived())
-        told = self.board.told
-        ended, infos = has_ended(told), dict[str, Any](lives=self.lives.copy())
+            left -= len(self.recv())
+        results = self.buffers.results
+        ended, infos = episode_ends(results), dict[str, Any](lives=self.lives.copy())
         if self.life_loss_ends:
             infos["life_lost"] = lives_lost(before, self.lives, ended)
         if executed is not None:
             infos["executed"], infos["_executed"] = executed
         if ended.any():
-            infos["final_obs"], infos["_final_obs"] = self.board.final_obs.copy(), ended
-        rewards, terminated, truncated = (told[name].copy() for name in ("reward", "terminated", "truncated"))
-        return self.board.obs.copy(), rewards, terminated, truncated, infos
+            infos["final_obs"], infos["_final_obs"] = self.buffers.final_obs.copy(), ended
+        rewards, terminated, truncated = (results[name].copy() for name in ("reward", "terminated", "truncated"))
+        return self.buffers.obs.copy(), rewards, terminated, truncated, infos
 
-    def begin(self, games: Games, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """Begin a step of some games. What is returned, if anything: the moves that are made and where they are FIRE,
-        pressed in the place of another."""
-        actions, pressed = self.fire.press(games, actions)
-        self.players.begin(games, actions)
+    def send(self, slots: Slots, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Start a step in these slots. Returns the executed actions and where FIRE replaced one; None if nowhere."""
+        actions, pressed = self.fire.press(slots, actions)
+        self.emulators.send(slots, actions)
         return None if pressed is None else (actions, pressed)
 
-    def arrived(self, unless: Callable[[], bool] | None = None) -> Games:
-        """Games whose step is on the board now: at least one, unless something else has happened meanwhile."""
-        games = self.players.arrived(unless)
-        if len(games):
-            before, told = self.lives[games], self.board.told[games]
-            lives = self.lives[games] = told["lives"]
+    def recv(self, stop_when: Callable[[], bool] | None = None) -> Slots:
+        """Wait for slots whose step is done: at least one, or none as soon as `stop_when` returns true.
+
+        Their results are in `buffers`.
+        """
+        slots = self.emulators.recv(stop_when)
+        if len(slots):
+            before, results = self.lives[slots], self.buffers.results[slots]
+            lives = self.lives[slots] = results["lives"]
             if self.fire.delay is not None:
-                ended = has_ended(told)
-                self.fire.watch(games, lives_lost(before, lives, ended), ended)
-        return games
+                ended = episode_ends(results)
+                self.fire.update(slots, lives_lost(before, lives, ended), ended)
+        return slots
 
-    def abandon(self) -> None:
-        """Wait for games at play, whatever they give: whatever comes next, nobody is in the middle of a step."""
-        self.players.abandon()
+    def drain(self) -> None:
+        """Wait for all steps in progress and discard their results."""
+        self.emulators.drain()
 
-    def rest(self) -> None:
-        """No step is begun for a while: beginnings of next games can be prepared."""
-        self.players.rest()
+    def pre_reset(self) -> None:
+        """Prepare the next episodes in the background while no step is requested."""
+        self.emulators.pre_reset()
 
-    def render(self) -> tuple[Pixels, ...]:
-        """The screens in colour, uint8 [210, 160, 3] each: those the current observations were made of."""
+    def render(self) -> tuple[Frames, ...]:
+        """The screens of the current observations in colour, uint8 [210, 160, 3] each."""
         if self.screens is None:
             raise ResetNeeded("nothing to render: make the environment with render_mode='rgb_array' and reset it")
         return tuple(self.screens)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Let go of the emulators, their threads and processes."""
-        self.players.close()
-        self.camera, self._started = None, False
-
-    def _checked(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        """The actions, if there is one for each game and all exist: ALE hangs for ever over one that does not."""
-        self._require_open()
-        if not self._started:
-            raise ResetNeeded(f"{self.game} has not started: call reset() first")
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise ShapeMismatch(f"actions is {actions.dtype}{list(actions.shape)}, expected int64[{self.num_envs}]")
-        checked = actions.astype(np.int64, copy=False)
-        # Seen as unsigned, a negative number is a huge one.
-        if checked.view(np.uint64).max() >= len(self.action_meanings):
-            raise ConfigError(
-                f"actions must lie in [0, {len(self.action_meanings)}), got {actions.min()} to {actions.max()}"
-            )
-        return checked
+        """Release the emulators with their threads and processes."""
+        self.emulators.close()
+        self.renderer, self._started = None, False
 
     def _require_open(self) -> None:
         if self.closed:
             raise ClosedEnvironmentError(f"{self.game} was closed: make a new environment")
 
-    def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
-        if not options:
-            return np.ones(self.num_envs, np.bool_)
-        mask = np.asarray(options.get("reset_mask"))
-        if set(options) != {"reset_mask"} or mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
-            raise ShapeMismatch(f"reset takes one option, reset_mask as bool[{self.num_envs}]; got {options}")
-        if not self._started and not mask.all():
-            raise ResetNeeded(f"{self.game} has not started: the first reset has to be of all environments")
-        return mask
 
-
-def lives_lost(before: NDArray[np.int32], lives: NDArray[np.int32], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where a life was lost in a game that goes on. With none left it is about to end: Qbert takes some more frames."""
-    lost: NDArray[np.bool_] = (lives < before) & (lives > 0) & ~ended
-    return lost
+def emulator_seeds(seed: int, num_envs: int) -> NDArray[np.int64]:
+    """A seed in [0, 2³¹) for each environment; unlike ALE's seed, seed + 1, … those of nearby seeds do not overlap."""
+    return (np.random.SeedSequence(seed).generate_state(num_envs) >> 1).astype(np.int64)
 
 
 def _is_idle(priority: str, notes: list[str]) -> bool:
-    """Whether the emulators' threads step back behind everybody else's."""
+    """Whether the emulators run at idle priority."""
     if priority not in ("normal", "idle"):
         raise unknown_name("priority", str(priority), ("normal", "idle"))
     if priority == "idle" and not HAS_IDLE_PRIORITY:
-        notes.append("idle priority is Linux's: here the emulators play at normal priority")
+        notes.append("idle priority needs Linux: the emulators run at normal priority")
     return priority == "idle" and HAS_IDLE_PRIORITY
 
 
-def _is_apart(workers: str, backend: str, *, shown: bool, notes: list[str]) -> bool:
-    """Whether the emulators play in processes of their own."""
-    if workers not in ("threads", "processes", "auto"):
-        raise unknown_name("kind of workers", str(workers), ("threads", "processes", "auto"))
-    if backend != "ale":
-        hindrance = "are ale-py's"
-    elif not CAN_SHARE:
-        hindrance = "are for Linux on x86-64"
-    elif shown:  # a camera plays along, and its emulators are those of threads
-        hindrance = "show nothing"
-    else:
-        return workers != "threads"
-    if workers == "processes":
-        notes.append(f"emulators in processes of their own {hindrance}: here they play in threads")
+def _uses_processes(worker_type: str, *, renders: bool, notes: list[str]) -> bool:
+    """Whether the workers are processes."""
+    if worker_type not in ("threads", "processes", "auto"):
+        raise unknown_name("worker_type", str(worker_type), ("threads", "processes", "auto"))
+    if SUPPORTED and not renders:
+        return worker_type != "threads"
+    if worker_type == "processes":
+        limit = "cannot render" if renders else "need Linux on x86-64"  # the renderer copies ThreadEmulators
+        notes.append(f"worker processes {limit}: the emulators run in threads")
     return False
 
 
-def _most_lanes(num_envs: int, *, apart: bool, idle: bool) -> int:
-    """A process for each core, or two where they leave it to others; threads of one process are in each other's way.
+def _default_num_workers(num_envs: int, *, in_processes: bool, idle: bool) -> int:
+    """A process for each core, or two at idle priority, but at least four: some step while others wait for actions.
 
-    At least four: where there are fewer cores, some have to play while others are decided for.
+    Threads share one process, so more than 8 groups of them slow each other down.
     """
-    return max(4, (1 + idle) * available_cores()) if apart else max(1, min(8, num_envs // 2))
-
-
-def _check_names(render_mode: str | None, backend: str) -> None:
-    if render_mode not in (None, "rgb_array"):
-        raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
-    if backend not in BACKENDS:
-        raise unknown_name("Atari back-end", str(backend), BACKENDS)
+    return max(4, (1 + idle) * available_cores()) if in_processes else max(1, min(8, num_envs // 2))
 
 
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:
     if isinstance(sticky, bool) or not isinstance(sticky, int | float) or not 0.0 <= sticky < 1.0:
         raise ConfigError(f"sticky is a probability in [0, 1), got {sticky!r}")
-    least = {"num_envs": 1, "no_ops": 0, "max_frames": 1, "stack": 1, "threads": 0, "lanes": 0}
+    least = {"num_envs": 1, "no_ops": 0, "max_frames": 1, "stack": 1, "threads": 0, "num_workers": 0}
     for name, value in {"num_envs": num_envs, **counts}.items():
         if type(value) is not int or value < least[name]:
             raise ConfigError(f"{name} must be a whole number of at least {least[name]}, got {value!r}")

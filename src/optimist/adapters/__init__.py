@@ -1,1 +1,0 @@
-"""OPR inside other libraries: translation only."""
