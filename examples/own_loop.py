@@ -2,9 +2,9 @@
 
 python examples/own_loop.py [--no-opr] [--steps 60000] [--seed 1]
 
-The task is DeepSea-10, whose goal lies at the end of one of 1,024 paths. OPR keeps what was found and does not look
-for it: with seed 1 the goal is found, kept with OPR and lost without; with seed 2 it is never seen, and OPR has nothing
-to keep. (Other machines may round differently, and meet other luck.)
+The task is DeepSea-10: one of 1,024 paths leads to the goal. OPR keeps a success but does not search for one. With
+seed 1 the goal is found and kept; with seed 2 it is never found. Machines that round differently may give other
+results.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import optimist.envs  # noqa: F401  registers DeepSea
-from optimist import NoAnchor, OPRConfig, OptimisticRegularizer, Steps
+from optimist import OPRConfig, OptimisticRegularizer, Steps
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--no-opr", action="store_true")
@@ -29,7 +29,7 @@ envs = gym.make_vec("optimist/DeepSea-v0", num_envs=NUM_ENVS, size=SIZE)
 
 
 class Policy(nn.Module):
-    """What OPR asks for is `log_prob(obs, actions)` and `value(obs)`."""
+    """A policy with the two methods that OPR needs: `log_prob(obs, actions)` and `value(obs)`."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ class Policy(nn.Module):
 
 policy = Policy()
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3, eps=1e-5)
-opr = NoAnchor() if args.no_opr else OptimisticRegularizer(OPRConfig(), gamma=GAMMA, seed=args.seed)  # OPR
+opr = OptimisticRegularizer(OPRConfig(enabled=not args.no_opr), gamma=GAMMA, seed=args.seed)  # OPR
 
 goals: list[bool] = []
 obs = torch.from_numpy(envs.reset(seed=args.seed)[0])
@@ -67,7 +67,7 @@ for update in range(args.steps // (T * NUM_ENVS)):
     b_obs, b_actions, b_rewards, b_logp, b_dones, b_values = (torch.stack(column) for column in zip(*rows, strict=True))
 
     steps = Steps(obs=b_obs, actions=b_actions, rewards=b_rewards, logp=b_logp, dones=b_dones)  # OPR
-    opr.observe(steps)  # OPR: finished episodes that are good enter the memory
+    opr.observe(steps)  # OPR: admits finished episodes that are good
     b_rewards = opr.shape(steps, policy)  # OPR: rewards are shaped
 
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""OPR inside Stable-Baselines3: a callback is all there is to add.
+"""OPR in Stable-Baselines3: add one callback.
 
 python examples/sb3_ppo.py [--no-opr] [--steps 60000] [--seed 2]
 """
@@ -12,7 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 import optimist.envs  # noqa: F401  registers DeepSea
 from optimist import OPRConfig
-from optimist.adapters.sb3 import OPRCallback
+from optimist.integrations import OPRCallback
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--no-opr", action="store_true")

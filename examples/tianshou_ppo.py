@@ -1,4 +1,4 @@
-"""OPR inside Tianshou: OPRPPO in the place of PPO is all there is to change.
+"""OPR in Tianshou: use OPRPPO in place of PPO.
 
 python examples/tianshou_ppo.py [--no-opr] [--steps 60000] [--seed 2]
 """
@@ -19,7 +19,7 @@ from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 
 import optimist.envs  # noqa: F401  registers DeepSea
 from optimist import OPRConfig
-from optimist.adapters.tianshou import OPRPPO
+from optimist.integrations import OPRPPO
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--no-opr", action="store_true")
@@ -46,7 +46,7 @@ for layer in [*actor.modules(), *critic.modules()]:
     if isinstance(layer, torch.nn.Linear):
         torch.nn.init.orthogonal_(layer.weight, 2**0.5)
 for parameter in policy.actor.last.parameters():
-    torch.nn.init.normal_(parameter, std=0.001)  # begins with both moves alike
+    torch.nn.init.normal_(parameter, std=0.001)  # starts with equal probabilities
 settings = {
     "policy": policy,
     "critic": DiscreteCritic(preprocess_net=critic),
