@@ -1,8 +1,8 @@
-"""Writes the actor of a run of `cage2/best` as the agent `best` that comes with the package.
+"""Write the actor of a run of `cage2/best` as the agent `best` of the package.
 
     python benchmarks/cage2_best_ship.py RUN...
 
-One run for each rule set; half-precision weights, and where they come from as metadata.
+Give one run for each rule set. The weights are stored in half precision, with their origin as metadata.
 """
 
 from __future__ import annotations
@@ -10,26 +10,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save_file
-
-from optimist.deploy.cyborg import layers_of
-from optimist.deploy.defenders import EXPERT, TrainedRun
-from optimist.envs.cage2.agents.best import weights_of
+from cage2.agents.shipped import save_weights
+from optimist.deploy.cage2_runs import EXPERT, TrainedRun, layers_of
+from optimist.networks.actor_critic import as_actor_critic
 
 
 def ship(run: TrainedRun) -> Path:
     config = run.agent.config
     if run.interface != EXPERT or config.network.activation != "relu":
-        raise SystemExit(f"{run.path} is no run of cage2/best: expected the expert interface and ReLU")
-    arrays = {}
-    for number, layer in enumerate(layers_of(run)):
-        arrays[f"{number}.weight"] = layer.weight.detach().cpu().numpy().astype(np.float16)
-        arrays[f"{number}.bias"] = layer.bias.detach().cpu().numpy().astype(np.float32)
+        raise SystemExit(f"{run.path} is not a run of cage2/best; expected the expert interface and ReLU")
+    policy = as_actor_critic(run.agent.policy, "the agent `best`")
     origin = {"preset": config.preset, "rules": run.rules, "seed": config.seed, "total_steps": config.total_steps}
-    path = weights_of(run.rules)
-    save_file(arrays, path, {name: str(value) for name, value in origin.items()})
-    return path
+    return save_weights(run.rules, layers_of(policy.actor), {name: str(value) for name, value in origin.items()})
 
 
 def main() -> None:

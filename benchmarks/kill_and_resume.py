@@ -2,9 +2,9 @@
 
     python benchmarks/kill_and_resume.py --moments 20 --out results/resume
 
-Each run is a process of its own, killed once at a moment drawn from the length of the whole run (SIGKILL, or one of
-`--signals` in turn), and once more while it resumes if `--twice`. Compared are the last policy and the last checkpoint
-(weights, optimiser, generators, memory, windows) byte for byte, and metrics and summary apart from what measures time.
+Each run has its own process, killed at a random moment of its duration (SIGKILL, or each of `--signals` in turn), and
+once more while it resumes with `--twice`. The last policy and the last checkpoint (weights, optimizer, generators,
+memory, windows) are compared byte for byte, and metrics and summary without times.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; processes are forked, not started anew
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; child processes are forked
 
-import torch._dynamo  # noqa: F401  torch's optimisers load it when they are made, which would be most of a short run
+import torch._dynamo  # noqa: F401  torch's optimizers import it, which would take most of a short run
 
 from optimist.config import RunConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import get_preset
-from optimist.tracking.metrics import without_time
-from optimist.tracking.metrics_log import read_metrics
-from optimist.training.loop import resume, train
+from optimist.tracking.writers import read_metrics
+from optimist.training.resume import resume
+from optimist.training.trainer import train
 
 TASKS: dict[str, RunConfig] = {
-    "deepsea": dataclasses.replace(  # saves its state
+    "deepsea": dataclasses.replace(  # environments save their state
         get_preset("deepsea/opr")(size=5), total_steps=20_480, checkpoint_every=2_048, tensorboard=False
     ),
-    "cartpole": dataclasses.replace(  # does not: restarts at each checkpoint, in both runs alike
+    "cartpole": dataclasses.replace(  # environments restart at each checkpoint, in both runs
         get_preset("gym/opr")(env="CartPole-v1"), total_steps=8_192, checkpoint_every=1_024, tensorboard=False
     ),
 }
@@ -54,15 +54,15 @@ class Outcome:
     signal: str
     moment: float  # seconds after its start
     reached: int  # steps logged when it was killed
-    resumed_from: int | None  # steps of the checkpoint it went on from; None: from the beginning
+    resumed_from: int | None  # steps of the checkpoint it resumed from; None: from the start
     policy: bool  # final.safetensors, byte for byte
     checkpoint: bool  # the last checkpoint, byte for byte
-    metrics: bool  # metrics.jsonl apart from time
+    metrics: bool  # metrics.jsonl without times
     summary: bool
 
     @property
     def equal(self) -> bool:
-        """Whether nothing tells it from the run that was never interrupted."""
+        """Whether everything equals the run that was never interrupted."""
         return self.policy and self.checkpoint and self.metrics and self.summary
 
 
@@ -74,7 +74,7 @@ def main() -> int:
         for task in args.tasks:
             config = dataclasses.replace(TASKS[task], opr=dataclasses.replace(OPRConfig(), **json.loads(args.opr)))
             whole = Path(folder) / task
-            seconds = run_to_the_end(lambda c=config, p=whole: train(c, p, progress=False))
+            seconds = run_to_end(lambda c=config, p=whole: train(c, p, progress=False))
             for number in range(args.moments):
                 name = args.signals[number % len(args.signals)]
                 path = Path(folder) / f"{task}-{number}"
@@ -113,7 +113,7 @@ def try_once(
     *,
     twice: bool,
 ) -> Outcome:
-    """Start, stop at a random moment, resume to the end, compare; a run faster than its moment is run again."""
+    """Start, stop at a random moment, resume to the end, compare. Repeat if the run ends before the moment."""
     number = getattr(signal, name)
     while True:
         moment = draw.uniform(0.0, seconds)
@@ -122,15 +122,15 @@ def try_once(
         shutil.rmtree(path)
     reached, resumed_from = last_step(path), last_checkpoint(path)
     if twice:
-        stop_after(draw.uniform(0.0, seconds / 2), number, lambda: go_on(config, path))
-    run_to_the_end(lambda: go_on(config, path))
+        stop_after(draw.uniform(0.0, seconds / 2), number, lambda: resume_or_train(config, path))
+    run_to_end(lambda: resume_or_train(config, path))
     return Outcome(task, name, moment, reached, resumed_from, **compare(path, whole))
 
 
-def go_on(config: RunConfig, path: Path) -> None:
+def resume_or_train(config: RunConfig, path: Path) -> None:
     if (path / "config.toml").exists():
         resume(path, progress=False)
-    else:  # stopped before there was a run to resume
+    else:  # killed before the run had a config
         shutil.rmtree(path, ignore_errors=True)
         train(config, path, progress=False)
 
@@ -151,10 +151,14 @@ def same(path: Path, whole: Path, name: str) -> bool:
 
 
 def saved_state(checkpoint: Path) -> Any:
-    """state.json apart from where metrics.jsonl stood, which depends on how many digits a time has."""
+    """state.json without the size of metrics.jsonl, which depends on the number of digits of times."""
     state = json.loads((checkpoint / "state.json").read_text())
     del state["metrics_bytes"]
     return state
+
+
+def without_time(metrics: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if not name.startswith("time/")}
 
 
 def lines_of(path: Path) -> list[str]:
@@ -176,7 +180,7 @@ def last_checkpoint(path: Path) -> int | None:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """The process id of a child that does `work` and ends; torch is already loaded in it."""
+    """Process id of a forked child that calls `work` and exits; torch is already imported in it."""
     child = os.fork()
     if child:
         return child
@@ -186,28 +190,28 @@ def in_child(work: Callable[[], object]) -> int:
         code = 0
     except KeyboardInterrupt:
         code = 130
-    except SystemExit as left:
-        code = int(left.code or 0)
+    except SystemExit as error:
+        code = int(error.code or 0)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-def run_to_the_end(work: Callable[[], object]) -> float:
-    """Seconds that `work` took in a process of its own."""
+def run_to_end(work: Callable[[], object]) -> float:
+    """Call `work` in a child process; seconds it took."""
     started = time.perf_counter()
     _, status = os.waitpid(in_child(work), 0)
     if status != 0:
-        raise SystemExit(f"a run that nobody stopped ended with {os.waitstatus_to_exitcode(status)}")
+        raise SystemExit(f"a run without a signal ended with exit code {os.waitstatus_to_exitcode(status)}")
     return time.perf_counter() - started
 
 
 def stop_after(seconds: float, number: int, work: Callable[[], object]) -> bool:
-    """Whether the process that does `work` was still at it when the signal came."""
+    """Call `work` in a child process and send it a signal; whether it had not ended before."""
     child = in_child(work)
     time.sleep(seconds)
-    os.kill(child, number)  # a child that has ended waits for us, so that its id is still its own
+    os.kill(child, number)  # the id of an ended child is not reused before waitpid
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) != 0
 

@@ -1,13 +1,13 @@
-"""Runs side by side on one machine, with a clock beside them, as in results/atari.
+"""Concurrent runs on one machine with a timeline, as in results/atari.
 
     python benchmarks/side_by_side.py --presets atari/fast-ppo atari/fast --game Pong --seconds 1500 --out runs/pong \
         --keep results/atari/pong --flags "--device cuda --evaluate-every 1000000 --evaluate-in background"
 
-Whoever is not done after so many seconds saves and stops; the same command goes on with them, and leaves finished runs
-alone. timeline.jsonl has step and score every few seconds, segments.jsonl one line for each time a run was at work:
-command, seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, every so
-many lines of its metrics, those with an evaluation, and the last; returns.jsonl beside them has a line for every
-update, with the returns of the policy and of the memory. Exit status 1 if a run failed.
+Runs that are unfinished after so many seconds save and stop; the same command resumes them and leaves finished runs
+alone. timeline.jsonl has step and score every few seconds, segments.jsonl one line for each process of a run: command,
+seconds and the cores it used. `--keep` copies both, and of each run the config, the summary, every n-th line of its
+metrics, those with an evaluation, and the last; returns.jsonl has a line for every update, with the returns of the
+policy and of the memory. Exit code 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LOOK = 2.0
-"""Seconds between two looks at the runs."""
+INTERVAL = 2.0
+"""Seconds between two entries of the timeline."""
 SHOWN = {"step": "step", "rollout/raw_return": "raw_return", "rollout/episodes": "episodes"}
 RETURNS = SHOWN | {
     "opr/admitted": "admitted",
@@ -41,57 +41,57 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presets", nargs="+", required=True)
     parser.add_argument("--game", required=True)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after these the runs save and stop")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="then the runs save and stop")
     parser.add_argument("--flags", type=shlex.split, default=[], help='of every run, as one word: --flags="--seed 1"')
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--keep", type=Path, help="a folder for what is worth keeping")
+    parser.add_argument("--keep", type=Path, help="a folder for copies of the results")
     parser.add_argument("--every", type=int, default=4, help="lines of metrics of which one is kept (default 4)")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     names = {preset: preset.rpartition("/")[2] for preset in args.presets}
     flags = ["--game", args.game, *args.flags]
-    sides = [Side.begin(args.out / name, preset, flags) for preset, name in names.items() if not done(args.out / name)]
+    sides = [Side.start(args.out / name, preset, flags) for preset, name in names.items() if not done(args.out / name)]
     failed = watch(sides, args.out, time.monotonic() + args.seconds)
     if args.keep:
-        begun = [name for name in names.values() if (args.out / name / "metrics.jsonl").exists()]
-        keep(args.out, begun, args.keep, args.every)
+        started = [name for name in names.values() if (args.out / name / "metrics.jsonl").exists()]
+        keep(args.out, started, args.keep, args.every)
     return int(failed)
 
 
 def done(run: Path) -> bool:
-    """Whether the run has come to its end."""
+    """Whether the run is finished."""
     return (run / "summary.json").exists()
 
 
 @dataclass
 class Side:
-    """One run at work."""
+    """The process of one run."""
 
     run: Path
     process: subprocess.Popen[bytes]
     command: str
-    begun: float
-    told_to_stop: bool = False
+    started: float
+    asked_to_stop: bool = False
     last: dict[str, Any] | None = None
 
     @classmethod
-    def begin(cls, run: Path, preset: str, flags: list[str]) -> Side:
-        """Begin the run, or go on with it."""
+    def start(cls, run: Path, preset: str, flags: list[str]) -> Side:
+        """Start the run, or resume it."""
         words = ["train", preset, "--out", str(run), "--save-when-stopped", *flags]
         if run.exists():
             words = ["resume", str(run)]
-            print(f"{run} goes on as it began: its config.toml holds, not --flags", file=sys.stderr)
+            print(f"{run} is resumed with its config.toml; --flags have no effect", file=sys.stderr)
         command = ["optimist", *words, "--quiet"]
         process = subprocess.Popen([sys.executable, "-m", *command])
         return cls(run, process, shlex.join(command), time.monotonic())
 
     @property
     def seconds(self) -> float:
-        """Since it began, start-up included."""
-        return round(time.monotonic() - self.begun, 1)
+        """Seconds since the process started."""
+        return round(time.monotonic() - self.started, 1)
 
-    def news(self) -> dict[str, Any] | None:
-        """Where the run stands, if that has changed."""
+    def new_metrics(self) -> dict[str, Any] | None:
+        """Step and score of the run, if they have changed."""
         now = last_line(self.run / "metrics.jsonl")
         if now is None or now == self.last:
             return None
@@ -99,38 +99,40 @@ class Side:
         return {"run": self.run.name, "seconds": self.seconds, **shown(now)}
 
     def ended(self) -> dict[str, Any] | None:
-        """What there is to say of the run once it has stopped."""
+        """The entry of segments.jsonl, once the process has ended."""
         pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
         if pid == 0:
             return None
         self.process.returncode = os.waitstatus_to_exitcode(status)
         cores = round((used.ru_utime + used.ru_stime) / self.seconds, 1)
         last = shown(last_line(self.run / "metrics.jsonl") or {})
-        told = {
+        entry = {
             "run": self.run.name,
             "command": self.command,
             "exit": self.process.returncode,
             "finished": done(self.run),
         }
-        return {**told, "seconds": self.seconds, "cores": cores, **last}
+        return {**entry, "seconds": self.seconds, "cores": cores, **last}
 
 
 def watch(sides: list[Side], out: Path, deadline: float) -> bool:
-    """Write down what the runs do until all have stopped; whether one of them failed."""
+    """Record the runs until all have ended; whether one of them failed."""
     failed = False
     while sides:
-        time.sleep(LOOK)
+        time.sleep(INTERVAL)
         for side in list(sides):
-            write(out / "timeline.jsonl", side.news())
+            write(out / "timeline.jsonl", side.new_metrics())
             end = side.ended()
             if end is not None:
                 write(out / "segments.jsonl", end)
                 print(json.dumps(end), flush=True)
                 sides.remove(side)
-                failed |= not end["finished"] and not side.told_to_stop
-            elif time.monotonic() > deadline and side.last and not side.told_to_stop:  # before, there is none to save
+                failed |= not end["finished"] and not side.asked_to_stop
+            elif (
+                time.monotonic() > deadline and side.last and not side.asked_to_stop
+            ):  # before its first update there is nothing to save
                 side.process.send_signal(signal.SIGINT)
-                side.told_to_stop = True
+                side.asked_to_stop = True
     return failed
 
 
@@ -142,17 +144,17 @@ def write(file: Path, row: dict[str, Any] | None) -> None:
 
 
 def shown(line: dict[str, Any]) -> dict[str, Any]:
-    """The part of a line of metrics that a table shows."""
+    """Step and score of a line of metrics."""
     return {name: line[metric] for metric, name in SHOWN.items() if metric in line}
 
 
 def returns_of(line: dict[str, Any]) -> dict[str, float]:
-    """The part of a line of metrics that is kept of every update, to three digits behind the point."""
+    """The entry of returns.jsonl for a line of metrics, rounded to three decimals."""
     return {name: round(line[metric], 3) for metric, name in RETURNS.items() if line.get(metric) is not None}
 
 
 def last_line(file: Path) -> dict[str, Any] | None:
-    """The last whole line of a file that is being written."""
+    """The last complete line of a file that is being written."""
     if not file.exists():
         return None
     with file.open("rb") as lines:
@@ -162,7 +164,7 @@ def last_line(file: Path) -> dict[str, Any] | None:
 
 
 def keep(out: Path, names: list[str], kept: Path, every: int) -> None:
-    """What is worth keeping of the runs."""
+    """Copy the files and lines of each run that are worth keeping."""
     for name in names:
         (kept / name).mkdir(parents=True, exist_ok=True)
         for file in ("config.toml", "summary.json"):

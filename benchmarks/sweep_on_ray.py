@@ -1,9 +1,9 @@
-"""The same sweep on this machine and on a Ray cluster of two nodes, one of them killed on the way: one table.
+"""The same sweep on this machine and on a Ray cluster of two nodes, one of which is killed: the tables are equal.
 
     python benchmarks/sweep_on_ray.py examples/sweep-small.toml --out sweeps/small
 
-does the sweep into OUT/local and OUT/cluster, kills the second node once a quarter of the cluster's runs have finished
-and two under way have checkpoints, and compares table.md and runs.jsonl byte by byte. Finished runs are not done again.
+runs the sweep into OUT/local and OUT/cluster, kills the second node once a quarter of the cluster's runs are finished
+and two active ones have checkpoints, and compares table.md and runs.jsonl byte for byte. Finished runs are left alone.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ def main() -> int:
     options = parser.parse_args()
     seconds = {"local": timed(sweep(options.file, options.out / "local"))}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": options.cpus, "include_dashboard": False})
-    doomed = cluster.add_node(num_cpus=options.cpus)
+    lost_node = cluster.add_node(num_cpus=options.cpus)
     killed: dict[str, Any] = {}
-    watcher = threading.Thread(target=kill_later, args=(cluster, doomed, options.out / "cluster", killed), daemon=True)
+    watcher = threading.Thread(
+        target=kill_later, args=(cluster, lost_node, options.out / "cluster", killed), daemon=True
+    )
     watcher.start()
     try:
         seconds["cluster"] = timed([*sweep(options.file, options.out / "cluster"), "--ray", cluster.address])
     finally:
         cluster.shutdown()
     same = all(read(options.out / "local", name) == read(options.out / "cluster", name) for name in RESULTS)
-    report = {"seconds": seconds, "killed": killed, "went_on": retries(options.out / "cluster"), "same_tables": same}
+    report = {"seconds": seconds, "killed": killed, "resumed": retries(options.out / "cluster"), "same_tables": same}
     (options.out / "comparison.json").write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
     return 0 if same else 1
@@ -60,14 +62,14 @@ def read(folder: Path, name: str) -> bytes:
 
 
 def kill_later(cluster: Cluster, node: Any, folder: Path, killed: dict[str, Any]) -> None:
-    """Kills the node when it has surely something to lose: every core of the cluster has a run with a checkpoint."""
+    """Kill the node once every core of the cluster has a run with a checkpoint, so that some work is lost."""
     while True:
         time.sleep(0.2)
         finished = list(folder.glob("runs/*/*/summary.json"))
         total = len(json.loads(read(folder, "plan.json"))["runs"]) if (folder / "plan.json").exists() else 0
         saved = {path.parents[1] for path in folder.glob("runs/*/*/checkpoints/step-*")}
-        under_way = [run for run in saved if not (run / "summary.json").exists()]
-        if total and 4 * len(finished) >= total and len(under_way) >= 2:
+        active = [run for run in saved if not (run / "summary.json").exists()]
+        if total and 4 * len(finished) >= total and len(active) >= 2:
             cluster.remove_node(node, allow_graceful=False)
             killed |= {"after_finished": len(finished), "of": total}
             print(f"killed one of two nodes after {len(finished)} of {total} runs", flush=True)
@@ -75,7 +77,7 @@ def kill_later(cluster: Cluster, node: Any, folder: Path, killed: dict[str, Any]
 
 
 def retries(folder: Path) -> list[dict[str, Any]]:
-    """Runs that were lost with the node, and the step they went on from."""
+    """Runs that were lost with the node, and the step from which they resumed."""
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     return [{"run": event["run"], "from_step": event["step"]} for event in events if event["event"] == "retry"]
 
