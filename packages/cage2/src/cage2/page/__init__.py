@@ -1,4 +1,43 @@
-"""The page of a replay: `map.svg`, `replay.css` and `replay.js`, fed with JSON, inlined into one HTML file."""
+"""The page of a replay: `map.svg`, `replay.css` and `replay.js`, fed with JSON, inlined into one HTML file.
+
+Another page can serve the same three files (`FILES`, read by `read_file`): it loads the style and the script, and calls
+`cage2Replay(element, data, map, {step, show, onChange, keys})`. `data` is the JSON of `data_of`, `map` the text of
+map.svg. The handle has `go(step)`, `look("true" or "saw")`, `stop()` and `remove()`. `onChange(step, show)` follows
+every step; `keys` is the element whose keys step (default: the document). The style touches only `.replay`, `.map`
+and `.chart`; tokens that the page defines on `:root` win over those of the style.
+
+`data`:
+
+| field | value |
+|---|---|
+| `about` | one line: agents, attacker, rules, table, seed, green, number of steps, sums |
+| `red`, `rules`, `table`, `seed`, `green` | the settings of the games |
+| `hosts` | names of the 13 hosts; every list of hosts below has this order |
+| `games` | one or two: `{"agent": name, "steps": [step 0, step 1, …]}`; step 0 is the state before the first action |
+
+A step:
+
+| field | value |
+|---|---|
+| `action` | blue's action 0..144; 0 in step 0 |
+| `blue`, `green`, `red` | what each does, an object with the fields of the table below |
+| `reward`, `sum` | of the step; up to and including the step |
+| `activity` | of each host as blue sees it: 0 none, 1 scan, 2 exploit |
+| `status` | of each host in blue's record: 0 none, 1 unknown, 2 user, 3 privileged |
+| `held` | true access of red to each host: 0 none, 1 ports known, 2 user, 3 privileged |
+| `decoys` | names of the decoys on each host, in the order of placement |
+| `open` | whether red reaches the operational subnet |
+| `ot` | whether the OT service runs |
+
+What an agent does:
+
+| field | value |
+|---|---|
+| `words`, `note` | the action and its result, a sentence each; may be empty |
+| `host`, `zone` | index of the host, of the subnet of a sweep (0 Enterprise, 1 Operational, 2 User), or -1 |
+| `tag` | a verb shown at the host, or empty |
+| `ok` | false for a refused decoy and a failed action of red |
+"""
 
 from __future__ import annotations
 
@@ -38,11 +77,17 @@ RED_TAGS: Final = ("", "", "scan", "exploit", "escalate", "impact")
 FILES: Final = ("map.svg", "replay.css", "replay.js")
 
 
+def read_file(name: str) -> str:
+    """The text of one of `FILES`."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
 def page_of(games: Sequence[Game]) -> str:
     """One game, or two on the same random numbers, as a self-contained HTML page."""
-    svg, css, script = (resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in FILES)
+    svg, css, script = map(read_file, FILES)
     title = f"{' and '.join(game.agent for game in games)} against {games[0].red}, seed {games[0].seed}"
-    data = json.dumps(data_of(games), separators=(",", ":")).replace("<", "\\u003c")
+    data = data_of(games)
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -52,11 +97,15 @@ def page_of(games: Sequence[Game]) -> str:
 <style>
 {css}</style>
 </head>
-<body>
-<main id="replay"></main>
-<template id="map">
+<body class="replay-page">
+<main>
+<h1>CAGE 2 replay</h1>
+<p>{html.escape(data["about"])}</p>
+<div id="replay"></div>
+</main>
+<template id="replay-map">
 {svg}</template>
-<script type="application/json" id="data">{data}</script>
+<script type="application/json" id="replay-data">{text}</script>
 <script>
 {script}</script>
 </body>
@@ -68,6 +117,7 @@ def data_of(games: Sequence[Game]) -> dict[str, Any]:
     """What the page shows, as JSON values."""
     first = games[0]
     return {
+        "about": _about(games),
         "red": first.red,
         "rules": first.rules,
         "table": first.table,
@@ -82,6 +132,16 @@ def data_of(games: Sequence[Game]) -> dict[str, Any]:
             for game in games
         ],
     }
+
+
+def _about(games: Sequence[Game]) -> str:
+    first, agents = games[0], " and ".join(game.agent for game in games)
+    sums = " and ".join(f"{game.total:z.1f}".replace("-", "−") for game in games)
+    green = "green sleeps" if first.green == "Sleep" else "green user active"
+    return (
+        f"{agents} against {first.red} · rules {first.rules} · table {first.table} · "
+        f"seed {first.seed} · {green} · {len(first.steps) - 1} steps · sum {sums}"
+    )
 
 
 def _step(step: Step, before: Step) -> dict[str, Any]:
