@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from optimist.cli.demo import cage2, main, shared
-from optimist.config import PPOConfig, RunConfig
+from optimist.cli.demo import cage2, deepsea, main, shared
 from optimist.errors import ConfigError, MissingExtra, OptimistError, RunFolderError, UnknownName
-from optimist.sweep.plan import Run
 
 
 def test_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
@@ -28,6 +26,10 @@ def test_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "deepsea/opr" in shown
+    runs = tmp_path / "demo" / "runs"
+    watched = [line.split()[-1] for line in shown.splitlines() if line.startswith("  optimist watch")]
+    assert watched[0].startswith(str(runs))
+    assert "No run reached the goal, so there was nothing to keep" in shown
     result = json.loads(shown.splitlines()[-1])
     assert [row["method"] for row in result["rows"]] == ["deepsea/ppo", "deepsea/opr"] * 2
     assert "| goal_seen | solved | solved/goal_seen |" in (tmp_path / "demo" / "table.md").read_text()
@@ -76,17 +78,16 @@ def test_missing_packages_and_folders_are_reported_before_training(tmp_path, mon
     assert capsys.readouterr().err == ""
 
 
-def make_runs(number):
-    config = RunConfig(total_steps=1_500_000, algorithm=PPOConfig(rollout_steps=100))
-    return [Run(name=str(seed), method="PPO", env="", config=config) for seed in range(number)]
+def demo_rows(*runs):
+    names = ("solved", "goal_rate", "goal_seen")
+    return [{"run": f"run-{n}", "metrics": dict(zip(names, run, strict=True))} for n, run in enumerate(runs)]
 
 
-def test_expected_time_depends_on_steps_and_cores(monkeypatch):
-    monkeypatch.setattr(shared, "available_cores", lambda: 2)
-    runs = make_runs(9)
-    assert shared.expected_time(runs, 8, core_seconds=22.0) == "about 3 minutes of training on 2 free cores"
-    assert shared.expected_time(runs, 1, core_seconds=22.0) == "about 5 minutes of training on 1 free core"
-    assert shared.expected_time(runs[:1], 8, core_seconds=22.0) == "about 1 minute of training on 1 free core"
+def test_the_run_that_learned_the_goal_is_recommended():
+    unseen, forgotten = (False, 0.0, False), (False, 0.0, True)
+    assert shared.best_run(demo_rows(unseen, forgotten), deepsea.BEST) == "run-1"
+    assert shared.best_run(demo_rows(forgotten, (True, 0.9, True), unseen), deepsea.BEST) == "run-1"
+    assert shared.best_run(demo_rows((True, 0.9, True), (True, 0.95, True)), deepsea.BEST) == "run-1"
 
 
 @pytest.mark.parametrize(
@@ -119,4 +120,4 @@ def test_failed_run_ends_the_demo_with_its_error(tmp_path):
     (run,) = plan.runs
     broken = replace(run, config=replace(run.config, env=replace(run.config.env, id="CartPol-v1", kwargs={})))
     with pytest.raises(OptimistError, match=r"seed-0 failed: no environment 'CartPol-v1'; did you mean 'CartPole-v1'"):
-        shared.train_demo(replace(plan, runs=(broken,)), options, "broken", 1.0)
+        shared.train_demo(replace(plan, runs=(broken,)), options, "broken")

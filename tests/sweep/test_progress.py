@@ -22,9 +22,29 @@ def shown(tmp_path, script, *, terminal, quiet=False):
 
 def test_without_a_terminal_a_line_for_each_run_that_ended(tmp_path):
     lines = shown(tmp_path, {NAME: [0]}, terminal=False).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert lines[0] == f"{NAME} failed: failed at 0"
-    assert lines[-1].endswith("finished (3 of 4)")
+    assert lines[-2].endswith("finished (3 of 4)")
+    assert lines[-1].startswith("3 of 4 runs finished, 1 failed in 0:0")
+
+
+def test_remaining_time_follows_from_the_steps_of_all_runs_so_far(tmp_path):
+    now = [0.0]
+    records = [run.record | {"budget": 1_000} for run in RUNS]
+    console = Console(file=io.StringIO(), width=110)
+    with LiveDisplay(SweepFolder(tmp_path), records, console, clock=lambda: now[0]) as display:
+        display.refresh([])
+        now[0] = 30.0
+        assert display.remaining == ""  # no step so far
+        first, second, third, fourth = display.states.values()
+        first.state, first.step = "finished", 1_000
+        second.state, second.step = "running", 500
+        assert display.remaining == "about 0:50 left"  # 2,500 steps at 50 a second
+        fourth.state = "failed"
+        assert display.remaining == "about 0:30 left"
+        display.refresh([])
+        assert third.state == "waiting"
+    assert console.file.getvalue().splitlines()[0] == "about 0:30 left"
 
 
 def test_the_table_on_a_terminal_ends_with_the_last_state(tmp_path):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -14,9 +15,12 @@ from rich.table import Table
 from optimist.errors import RunFolderError
 from optimist.sweep.folder import SweepFolder
 from optimist.sweep.worker import Report
+from optimist.tracking.progress import duration
 
 COLUMNS = ("method", "env", "progress", "finished", "running", "failed", "return")
 MOST_LINES = 20
+MEASURED_SECONDS = 10.0
+"""How long a sweep runs before its remaining time is estimated."""
 
 
 @dataclass
@@ -97,19 +101,44 @@ class LiveDisplay:
     """The progress of a sweep on stderr."""
 
     def __init__(
-        self, folder: SweepFolder, records: list[dict[str, Any]], console: Console | None = None, *, quiet: bool = False
+        self,
+        folder: SweepFolder,
+        records: list[dict[str, Any]],
+        console: Console | None = None,
+        *,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder, self.records, self.quiet = folder, records, quiet
         self.console = console or Console(stderr=True)
         self.states = read_states(folder, records)
         self._budgets = {record["run"]: record["budget"] for record in records}
         self._live: Live | None = None
+        self._clock, self._started = clock, clock()
+        self._first_step, self._announced = self._step, False
 
     def __enter__(self) -> LiveDisplay:
         if self.console.is_terminal and not self.quiet:
-            self._live = Live(draw_table(self.records, self.states), console=self.console, refresh_per_second=2)
+            self._live = Live(self._draw(), console=self.console, refresh_per_second=2)
             self._live.start()
         return self
+
+    @property
+    def remaining(self) -> str:
+        """`about 3:20 left`, from the speed so far, starts of processes included; empty while it is not known."""
+        open_runs = [name for name, state in self.states.items() if state.state not in ("finished", "failed")]
+        missing = sum(self._budgets[name] - self.states[name].step for name in open_runs)
+        elapsed, done = self._clock() - self._started, self._step - self._first_step
+        known = bool(open_runs) and done > 0 and elapsed >= MEASURED_SECONDS
+        return f"about {duration(missing * elapsed / done)} left" if known else ""
+
+    @property
+    def _elapsed(self) -> str:
+        return duration(self._clock() - self._started)
+
+    @property
+    def _step(self) -> int:
+        return sum(state.step for state in self.states.values())
 
     def message(self, text: str) -> None:
         """Print one line, above the live table if there is one."""
@@ -128,22 +157,31 @@ class LiveDisplay:
             state.state, state.step = "finished", self._budgets[name]
             if not report.found:
                 done = sum(state.state == "finished" for state in self.states.values())
-                self.message(f"{name} finished ({done} of {len(self.records)})")
+                counted = ", ".join(filter(None, (f"{done} of {len(self.records)}", self.remaining)))
+                self.message(f"{name} finished ({counted})")
 
     def refresh(self, active: Iterable[str]) -> None:
-        """Read the progress of the active runs, and redraw the table."""
-        if self._live is None:
-            return
+        """Read the progress of the active runs; redraw the table, or print the first estimate of the time."""
         for name in active:
             self._newest("running" if self.folder.run_path(name).exists() else "waiting", name)
-        self._live.update(draw_table(self.records, self.states))
+        if self._live is not None:
+            self._live.update(self._draw())
+        elif not self._announced and self.remaining:
+            self._announced = True
+            self.message(self.remaining)
+
+    def _draw(self) -> Group:
+        times = " · ".join(filter(None, (self._elapsed, self.remaining or "measuring the time left")))
+        return Group(draw_table(self.records, self.states), f"{count_states(self.states)} · {times}")
 
     def _newest(self, state: str, name: str) -> State:
         newest = self.folder.newest_metrics(name)
         self.states[name] = State(state, newest.get("step", 0), newest.get("rollout/raw_return"))
         return self.states[name]
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._live is not None:
             self._live.update(draw_table(self.records, self.states))
             self._live.stop()
+        if kind is None:
+            self.message(f"{count_states(self.states)} in {self._elapsed}")

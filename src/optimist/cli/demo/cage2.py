@@ -11,7 +11,7 @@ from typing import Any
 
 from optimist.cli.arguments import print_result
 from optimist.cli.cage2 import load
-from optimist.cli.demo.shared import parse_demo, plan_demo, show_comparison, train_demo
+from optimist.cli.demo.shared import best_run, parse_demo, plan_demo, show_comparison, show_next, train_demo
 from optimist.report.charts import require_matplotlib
 from optimist.report.formatting import counted
 from optimist.report.identify import CAGE2
@@ -27,8 +27,6 @@ MEASURES = ["argmax_return", "sampled_return"]
 FLAGS = {"red": "B_line", "rules": "final", "horizon": 30}
 EPISODES = 1_000
 TITLE = "CAGE 2, B_line-30, rules final"
-CORE_SECONDS = 22.0
-"""Seconds of one core per million steps, the mean of the three methods, measured on two cores."""
 PAPER_STEPS = 3_000_000
 PUBLISHED = (
     ("Cardiff, published weights, rules competition (leaderboard)", "-3.47"),
@@ -47,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     plan = plan_demo(options, presets=presets, flags=FLAGS, score_episodes=EPISODES, measures=MEASURES)
     shortened = f"shortened: {options.total_steps:,} of the paper's {PAPER_STEPS:,} steps"
     what = f"{TITLE}; {counted(options.seeds, 'seed')} per method ({shortened})"
-    rows = train_demo(plan, options, what, CORE_SECONDS)
+    rows = train_demo(plan, options, what)
     title = f"{TITLE}: mean return of the final policy, {EPISODES:,} new episodes per seed"
     show_comparison(plan, rows, title, caption=f"± 95 % over seeds; {shortened}")
     notes = [f"{name}: {score}\n" for name, score in PUBLISHED] + [verdict(rows)]
@@ -57,7 +55,9 @@ def main(argv: Sequence[str]) -> int:
     chart = cage_zoom(Study(*collect([out / "runs"])).family(CAGE2))
     if chart is not None:
         replace(chart, name="curves", title=f"{TITLE} ({shortened})").save(out)
-    print(f"Runs, table and curves are in {out}; next: optimist watch {out}/runs/{rows[-1]['run']} --text")
+    best = f"{out}/runs/{best_run(rows, MEASURES)}"
+    print(f"Runs, table and curves are in {out}; the best run is {best}")
+    show_next([f"watch {best} --text", f"score {best}", f"report {out}/runs"])
     if options.json:
         print_result({"out": str(out), "rows": rows}, as_json=True)
     return 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from optimist.cli.arguments import Parser, show_table
 from optimist.cores import available_cores
 from optimist.errors import ConfigError, OptimistError, RunFolderError
 from optimist.sweep.driver import run_sweep
-from optimist.sweep.plan import Plan, Run, make_plan
+from optimist.sweep.plan import Plan, make_plan
 from optimist.sweep.results import table_cells
 from optimist.tracking.files import disk_errors
 
@@ -44,11 +43,11 @@ def plan_demo(options: Namespace, **document: Any) -> Plan:
     return make_plan({"seeds": options.seeds, "settings": settings, "retries": 0, **document})
 
 
-def train_demo(plan: Plan, options: Namespace, title: str, core_seconds: float) -> list[dict[str, Any]]:
+def train_demo(plan: Plan, options: Namespace, title: str) -> list[dict[str, Any]]:
     """Print what is trained, do all runs and return their rows; raise if one failed."""
     with disk_errors(options.out):
         options.out.mkdir(parents=True, exist_ok=True)
-    line = f"{title}, {options.jobs} parallel runs; {expected_time(plan.runs, options.jobs, core_seconds)}"
+    line = f"{title}; {len(plan.runs)} runs, {min(options.jobs, len(plan.runs))} at a time"
     Console(stderr=True).print(line, highlight=False, soft_wrap=True)
     rows = run_sweep(plan, options.out, jobs=options.jobs)
     for row in rows:
@@ -64,8 +63,15 @@ def show_comparison(plan: Plan, rows: list[dict[str, Any]], title: str, caption:
     )
 
 
-def expected_time(runs: Sequence[Run], jobs: int, core_seconds: float) -> str:
-    """Estimated training time, from the measured seconds of one core per million steps."""
-    steps, cores = sum(run.budget for run in runs), min(jobs, available_cores(), len(runs))
-    minutes = math.ceil(steps / 1e6 * core_seconds / cores / 60)
-    return f"about {minutes} minute{'s' * (minutes > 1)} of training on {cores} free core{'s' * (cores > 1)}"
+
+def best_run(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
+    """The run with the largest measures, the first of which counts most."""
+    best: str = max(rows, key=lambda row: tuple(row["metrics"][name] for name in measures))["run"]
+    return best
+
+
+def show_next(commands: Sequence[str]) -> None:
+    """Print what can be done next, a command a line."""
+    print("\nNext:")
+    for command in commands:
+        print(f"  optimist {command}")
