@@ -120,9 +120,14 @@ def test_suggestions_include_the_presets_own_keywords():
 )
 def test_a_setting_is_given_by_its_part_or_by_its_full_name(settings, monkeypatch):
     monkeypatch.setattr("optimist.training.trainer.train", lambda config, out, progress: config)
-    config = optimist.train("deepsea/opr", **settings)
-    assert config.opr == optimist.OPRConfig(percentile=90, bc_coef=0.3)
-    assert config.env.kwargs["size"] == settings.get("env.kwargs.size", 12)
+    for config in (optimist.train("deepsea/opr", settings), optimist.train("deepsea/opr", **settings)):
+        assert config.opr == optimist.OPRConfig(percentile=90, bc_coef=0.3)
+        assert config.env.kwargs["size"] == settings.get("env.kwargs.size", 12)
+
+
+def test_a_keyword_counts_more_than_a_setting(monkeypatch):
+    monkeypatch.setattr("optimist.training.trainer.train", lambda config, out, progress: config)
+    assert optimist.train("deepsea/opr", {"seed": 1, "size": 6}, seed=2).seed == 2
 
 
 @pytest.mark.parametrize(

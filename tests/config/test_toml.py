@@ -14,6 +14,7 @@ from optimist.config.toml import (
     from_saved,
     from_toml,
     merge,
+    nested,
     parse_toml,
     read_toml,
     to_dict,
@@ -186,9 +187,15 @@ def test_a_saved_run_with_an_unknown_setting_names_the_version(removed):
 def test_every_removed_setting_is_gone_and_has_an_answer():
     for key, answer in REMOVED.items():
         name, _, value = key.partition(" = ")
-        section, _, setting = name.partition(".")
+        setting, _, env = name.partition(" of ")
+        values = {setting: value or 1, **({"env.id": env} if env else {})}
         with pytest.raises(UnknownName, match=re.escape(f"{key} no longer exists: {answer}")):
-            merge(RunConfig(), {section: {setting: value or 1}})
+            merge(RunConfig(), values)
+
+
+def test_full_names_are_tables_and_keywords_of_environments_keep_theirs():
+    values = {"opr.percentile": 90, "opr": {"bc_coef": 0.3}, "env.kwargs": {"a.b": 1}, "env": {"id": "X"}}
+    assert nested(values) == {"opr": {"percentile": 90, "bc_coef": 0.3}, "env": {"kwargs": {"a.b": 1}, "id": "X"}}
 
 
 def test_a_run_saved_before_opr_lost_settings_can_be_read_but_not_resumed():

@@ -76,6 +76,12 @@ def test_groups_inherit_and_their_settings_override_those_of_the_file():
     assert deepsea.total_steps == keydoor.total_steps == 1_000
 
 
+def test_settings_may_be_given_by_their_full_names():
+    plan = tiny_plan(settings={"opr.percentile": 90, "opr": {"bc_coef": 0.3}}, variants={"x": {"opr.percentile": 80}})
+    assert {(run.config.opr.percentile, run.config.opr.bc_coef) for run in plan.runs} == {(80.0, 0.3)}
+    assert plan.runs[0].origin["settings"]["opr"] == {"percentile": 80, "bc_coef": 0.3}
+
+
 @settings(max_examples=25)
 @given(
     seeds=st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True),
@@ -102,7 +108,18 @@ def test_runs_on_a_gpu_share_it():
         ({"groups": {"presets": []}}, "groups must be a list, got {'presets': []}"),
         ({"presets": ["deepsea/orp"]}, "no preset 'deepsea/orp'; did you mean 'deepsea/opr'?"),
         ({"presets": "deepsea/opr"}, "presets must be a list, got 'deepsea/opr'"),
-        ({"flags": {"siez": 5}}, "no parameter of preset deepsea/ppo 'siez'; did you mean 'size'?"),
+        ({"flags": {"siez": 5}}, "no flag of deepsea/ppo called 'siez'; did you mean 'size'?"),
+        ({"flags": {"total_steps": 500}}, "'total_steps'; write settings.total_steps = 500"),
+        ({"flags": {"percentile": 90.0}}, "'percentile'; write settings.opr.percentile = 90.0"),
+        ({"flags": {"opr": {"percentile": 90}}}, "'opr.percentile'; write settings.opr.percentile = 90"),
+        (
+            {"flags": {"epochs": [2, 4]}},
+            "'epochs'; write [variants.NAME] for each value, with algorithm.epochs = 2 below it",
+        ),
+        ({"total_steps": 500}, "no key 'total_steps' in a sweep file; write settings.total_steps = 500"),
+        ({"groups": [{"opr": {"percentile": 90}}]}, "no key 'opr' in a sweep file; write settings.opr"),
+        ({"settings": {"size": 7}}, "no setting 'size'; write flags.size = 7"),
+        ({"settings": {"percentile": 7}}, "no setting 'percentile'; did you mean 'opr.percentile'?"),
         ({"flags": {"size": "5"}}, "flags.size of deepsea/ppo must be int, got '5'"),
         ({"flags": {"size": []}}, "flags.size is an empty list"),
         ({"flags": 5}, "flags must be a table, got 5"),

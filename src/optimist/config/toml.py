@@ -29,8 +29,8 @@ def from_dict(cls: type[Config], values: Mapping[str, Any]) -> Config:
 
 
 def merge(config: Config, values: Mapping[str, Any]) -> Config:
-    """`config` with some fields replaced, nested ones too; another algorithm `name` starts from its defaults."""
-    base, values = to_dict(config), _plain(values, "")
+    """`config` with some fields replaced, by tables or by full names; another algorithm `name` starts from defaults."""
+    base, values = to_dict(config), nested(_plain(values, ""))
     learner = values.get("algorithm")
     if isinstance(learner, dict) and learner.get("name", base["algorithm"]["name"]) != base["algorithm"]["name"]:
         del base["algorithm"]
@@ -45,6 +45,17 @@ def overlay(*tables: Mapping[str, Any]) -> dict[str, Any]:
             both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
             merged[name] = overlay(merged[name], value) if both else value
     return merged
+
+
+def nested(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """`{"opr": {"percentile": 90}}` for `{"opr.percentile": 90}`; keywords of environments keep their names."""
+    tables = []
+    for name, value in values.items():
+        first, _, rest = name.partition(".")
+        item = {rest: value} if rest else value
+        inner = f"{path}{first}."
+        tables.append({first: nested(item, inner) if isinstance(item, Mapping) and inner != "env.kwargs." else item})
+    return overlay(*tables)
 
 
 def differences(before: Any, after: Any) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
@@ -112,8 +113,10 @@ class OPRConfig:
         return idle
 
 
-def require_config(config: OPRConfig | None) -> OPRConfig:
+def require_config(config: Any) -> OPRConfig:
     """Return the config, or the default for None; raise if it is something else."""
     if config is not None and not isinstance(config, OPRConfig):
-        raise ConfigError(f"opr must be an OPRConfig, got {type(config).__name__}; write OPRConfig(bc_coef=0.1)")
-    return config or OPRConfig()
+        values = config if isinstance(config, Mapping) else {"bc_coef": 0.1}
+        shown = ", ".join(f"{name.removeprefix('opr.')}={value!r}" for name, value in values.items())
+        raise ConfigError(f"opr must be an OPRConfig, got {type(config).__name__}; write OPRConfig({shown})")
+    return OPRConfig() if config is None else config

@@ -19,7 +19,7 @@ from annotated_types import Interval
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from optimist.errors import ConfigError, UnknownName, unknown_name
+from optimist.errors import ConfigError, UnknownName, nearest, unknown_name
 
 T = TypeVar("T")
 
@@ -164,8 +164,10 @@ def _config_error(cls: Any, path: str, invalid: ValidationError) -> ConfigError:
     owner, name, hint = _locate(cls, path, error["loc"])
     refuse_removed(name, value)
     if kind == "unexpected_keyword_argument":
-        prefix = name.rpartition(".")[0]
-        return unknown_name("setting", name, [f"{prefix}.{known}".lstrip(".") for known in field_types(owner)])
+        prefix = name.removesuffix(str(error["loc"][-1]))
+        known = [prefix + other for other in field_types(owner)]
+        inner = [] if nearest(name, known) else _inner_settings(owner, prefix)
+        return unknown_name("setting", name, inner if nearest(name, inner) else known)
     if kind == "union_tag_invalid":
         return unknown_name(f"{name} called", context["tag"], _learners(hint))
     if kind == "literal_error" and any(isinstance(choice, str) for choice in _choices(hint)):
@@ -198,6 +200,17 @@ def _learners(hint: Any) -> Mapping[str, Any]:
     """The classes of a union, by their `name`."""
     kinds: list[Any] = [part for part in hint_parts(hint) if isinstance(part, type) and is_dataclass(part)]
     return {get_args(field_types(kind)["name"])[0]: kind for kind in kinds}
+
+
+def _inner_settings(owner: Any, prefix: str) -> list[str]:
+    """The settings one table deeper, such as `opr.percentile`."""
+    return [
+        f"{prefix}{table}.{name}"
+        for table, hint in field_types(owner).items()
+        for kind in hint_parts(hint)
+        if isinstance(kind, type) and is_dataclass(kind)
+        for name in field_types(kind)
+    ]
 
 
 def _choices(hint: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 from collections import Counter
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from optimist.config import RunConfig
-from optimist.config.toml import differences, merge, overlay, read_toml
+from optimist.config.toml import differences, flat, merge, nested, overlay, read_toml, to_dict
 from optimist.core.settings import AtLeastOne, AtLeastZero, OrNone, Positive, settings
 from optimist.envs.make import check_env
-from optimist.errors import ConfigError, unknown_name
+from optimist.errors import ConfigError, UnknownName, nearest, unknown_name
 from optimist.presets import Preset, get_preset
 
+_RUN_SETTINGS = frozenset(part.name for part in fields(RunConfig))
 _OTHER_KEYS = {"seed": "seeds", "preset": "presets"}
 """Settings that a sweep file sets by a key of its own."""
 
@@ -124,6 +126,7 @@ def read_plan(path: Path) -> Plan:
 
 def make_plan(document: Mapping[str, Any]) -> Plan:
     """The product of presets, flags, variants and seeds; seeds outermost, so that all methods advance together."""
+    _check_keys(document)
     file = SweepFile(**document)
     runs = [run for group in file.groups for run in _runs_of_group(_inherit(document, group))]
     runs.sort(key=lambda run: run.config.seed)  # stable: within a seed, the order of the file
@@ -137,8 +140,18 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
 def _inherit(document: Mapping[str, Any], group: Mapping[str, Any]) -> SweepGroup:
     """A group with the keys it inherits from the file; settings are merged, other keys are replaced."""
     shared = {field.name: document[field.name] for field in fields(SweepGroup) if field.name in document}
+    _check_keys(group)
     own = SweepGroup(**group)
-    return SweepGroup(**{**shared, **group, "settings": overlay(shared.get("settings", {}), own.settings)})
+    return SweepGroup(
+        **{**shared, **group, "settings": overlay(nested(shared.get("settings", {})), nested(own.settings))}
+    )
+
+
+def _check_keys(table: Mapping[str, Any]) -> None:
+    """Raise if a key of the file is a setting of the runs, with the line to write."""
+    for name, value in table.items():
+        if name not in _OTHER_KEYS and name.partition(".")[0] in _RUN_SETTINGS:
+            raise UnknownName(f"no key '{name}' in a sweep file; {_line(name, value)}")
 
 
 def _runs_of_group(group: SweepGroup) -> Iterator[Run]:
@@ -149,9 +162,11 @@ def _runs_of_group(group: SweepGroup) -> Iterator[Run]:
     for name, choice in zip(flags, values, strict=True):
         if not choice:
             raise ConfigError(f"flags.{name} is an empty list; give at least one value or leave it out")
+    for preset, (name, value) in itertools.product(presets, flags.items()):
+        _check_flag(preset, name, value)
     choices = [dict(zip(flags, chosen, strict=True)) for chosen in itertools.product(*values)]
     for seed, preset, chosen, variant in itertools.product(group.seed_list(), presets, choices, variants):
-        settings = overlay(group.settings, variants[variant])
+        settings = overlay(group.settings, nested(variants[variant]))
         for key, right in _OTHER_KEYS.items():
             if key in settings:
                 raise ConfigError(f"settings cannot hold {key}; use {right} = …")
@@ -170,12 +185,34 @@ def _runs_of_group(group: SweepGroup) -> Iterator[Run]:
         )
 
 
+def _check_flag(preset: Preset, name: str, value: Any) -> None:
+    """Raise unless the preset has the flag; a setting is shown as the line to write."""
+    flags = [parameter.name for parameter in preset.parameters]
+    if name in flags:
+        return
+    name, value = next(flat({name: value}), (name, value))  # opr.percentile
+    setting = nearest(name, [known for known, _ in flat(to_dict(preset()))])
+    if nearest(name, flags) or setting is None:
+        raise unknown_name(f"flag of {preset.name} called", name, flags)
+    raise UnknownName(f"no flag of {preset.name} called '{name}'; {_line(setting, value)}")
+
+
+def _line(setting: str, value: Any) -> str:
+    """The line of a sweep file that sets the setting; several values need a variant each."""
+    setting, value = next(flat({setting: value}), (setting, value))
+    if isinstance(value, list):
+        return f"write [variants.NAME] for each value, with {setting} = {json.dumps(value[0])} below it"
+    return f"write settings.{setting} = {json.dumps(value)}"
+
+
 def _make_config(preset: Preset, flags: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> RunConfig:
     """The preset with its flags, the settings over it, and the seed."""
     kinds = {parameter.name: parameter.kind for parameter in preset.parameters}
     for name, value in flags.items():
-        if name in kinds and type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
+        if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
             raise ConfigError(f"flags.{name} of {preset.name} must be {kinds[name].__name__}, got {value!r}")
+    for name in kinds.keys() & settings.keys() - _RUN_SETTINGS:
+        raise UnknownName(f"no setting '{name}'; write flags.{name} = {json.dumps(settings[name])}")
     config = merge(preset(**flags), settings)
     overridden = differences(preset.reapply(config, **flags), config)
     if overridden:

@@ -63,7 +63,6 @@ def show_comparison(plan: Plan, rows: list[dict[str, Any]], title: str, caption:
     )
 
 
-
 def best_run(rows: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
     """The run with the largest measures, the first of which counts most."""
     best: str = max(rows, key=lambda row: tuple(row["metrics"][name] for name in measures))["run"]
