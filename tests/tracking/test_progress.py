@@ -39,6 +39,15 @@ def test_without_a_terminal_plain_lines_are_printed_at_intervals():
     assert "\x1b" not in file.getvalue()
 
 
+def test_evaluations_during_training_stay_on_the_display():
+    progress, file, clock = display(every=0.0)
+    with progress:
+        progress.update(100, METRICS | {"evaluation/mean_return": 0.75, "evaluation/step": 100})
+        clock.now += 1.0
+        progress.update(200, METRICS)
+    assert [" · return 0.5 · eval 0.75 · entropy" in line for line in file.getvalue().splitlines()[1:]] == [True, True]
+
+
 def test_the_last_step_is_always_shown():
     progress, file, clock = display(every=1e9)
     with progress:

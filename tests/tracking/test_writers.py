@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from optimist.config import RunConfig
+from optimist.config import PPOConfig, RunConfig
 from optimist.errors import MissingExtra, RunFolderError
 from optimist.tracking import writers
 from optimist.tracking.run_dir import RunDir
@@ -118,11 +118,48 @@ def test_tensorboard_has_the_same_numbers_and_drops_those_after_a_resumed_step(r
     with Writers(run.metrics, config, resumed_at=1) as all_writers:
         all_writers.write(2, {"loss/total": 20.0})
         all_writers.write(9, {"loss/total": 90.0, "evaluation/step": 4, "evaluation/mean_return": 7.0})
-    events = accumulator.EventAccumulator(str(run.path / "tensorboard"))
+    events = accumulator.EventAccumulator(str(run.path))
     events.Reload()
     assert [(event.step, event.value) for event in events.Scalars("loss/total")] == [(1, 1.0), (2, 20.0), (9, 90.0)]
-    assert [(event.step, event.value) for event in events.Scalars("evaluation/mean_return")] == [(4, 7.0)]
-    assert "opr/threshold" not in events.Tags()["scalars"]
+    assert [(event.step, event.value) for event in events.Scalars("eval/mean_reward")] == [(4, 7.0)]
+    assert sorted(events.Tags()["scalars"]) == ["eval/mean_reward", "loss/total"]  # no nan, and no card of steps
+
+
+def test_tensorboard_has_the_names_and_units_of_stable_baselines3(run):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    numbers = {"rollout/raw_return": 3.0, "rollout/length": 7.0, "time/steps_per_second": 90.0, "policy/kl": 0.5,
+               "policy/entropy": 0.25, "loss/value": 2.0, "loss/policy": 1.5, "opr/threshold": -1.0}  # fmt: skip
+    config = RunConfig(algorithm=PPOConfig(value_coef=0.5))
+    with Writers(run.metrics, config) as all_writers:
+        all_writers.write(1, numbers)
+    events = accumulator.EventAccumulator(str(run.path))
+    events.Reload()
+    assert {tag: events.Scalars(tag)[0].value for tag in events.Tags()["scalars"]} == {
+        "rollout/ep_rew_mean": 3.0,
+        "rollout/ep_len_mean": 7.0,
+        "time/fps": 90.0,
+        "train/approx_kl": 0.5,
+        "train/entropy_loss": -0.25,
+        "train/value_loss": 4.0,
+        "train/policy_gradient_loss": 1.5,
+        "opr/threshold": -1.0,
+    }
+
+
+def test_tensorboard_shows_the_settings_as_hyper_parameters(run):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    plugin = pytest.importorskip("tensorboard.plugins.hparams.plugin_data_pb2")
+    with Writers(run.metrics, dataclasses.replace(PLAIN, tensorboard=True, seed=7)):
+        pass
+    events = accumulator.EventAccumulator(str(run.path))
+    events.Reload()
+    content = events.PluginTagToContent("hparams")
+    start = plugin.HParamsPluginData.FromString(content["_hparams_/session_start_info"]).session_start_info
+    assert start.hparams["seed"].number_value == 7
+    assert start.hparams["env.id"].string_value == "CartPole-v1"
+    assert start.hparams["algorithm.learning_rate"].number_value == PLAIN.algorithm.learning_rate
+    experiment = plugin.HParamsPluginData.FromString(content["_hparams_/experiment"]).experiment
+    assert [info.name.tag for info in experiment.metric_infos] == ["rollout/ep_rew_mean"]
 
 
 def test_without_tensorboard_the_run_continues_with_a_note(run, monkeypatch):
@@ -130,7 +167,7 @@ def test_without_tensorboard_the_run_continues_with_a_note(run, monkeypatch):
     with Writers(run.metrics, dataclasses.replace(PLAIN, tensorboard=True)) as all_writers:
         all_writers.write(1, {"a": 1.0})
     assert all_writers.notes == ["TensorBoard: not installed (pip install '.[report]' in the clone of optimist)"]
-    assert not (run.path / "tensorboard").exists()
+    assert not list(run.path.glob("events*"))
 
 
 def test_wandb_without_the_extra_is_one_error_line(run, monkeypatch):

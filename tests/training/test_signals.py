@@ -102,6 +102,6 @@ def test_tensorboard_drops_the_events_of_a_run_stopped_before_its_first_checkpoi
         train(replace(RUN, tensorboard=True), tmp_path / "run", progress=False)
     monkeypatch.setattr(Trainer, "one_update", update)
     resume(tmp_path / "run", progress=False)
-    shown = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    shown = EventAccumulator(str(tmp_path / "run"))
     shown.Reload()
     assert [point.step for point in shown.Scalars("rollout/episodes")] == list(range(64, 513, 64))

@@ -74,10 +74,10 @@ def to_toml(config: Any) -> str:
     """The config as TOML: every setting that has an effect; None is written as the word "none"."""
     import tomli_w
 
-    return f"# optimist {optimist.__version__}\n" + tomli_w.dumps(_without_none(_effective(config), ""))
+    return f"# optimist {optimist.__version__}\n" + tomli_w.dumps(_without_none(effective(config), ""))
 
 
-def _effective(config: Any) -> dict[str, Any]:
+def effective(config: Any) -> dict[str, Any]:
     """`to_dict` without the defaults of settings that have no effect, given the others."""
     values = to_dict(config)
     for part, own in values.items():

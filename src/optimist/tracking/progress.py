@@ -19,6 +19,7 @@ from rich.text import Text
 
 SHOWN = {
     "return": ("rollout/raw_return", "{:.3g}"),
+    "eval": ("evaluation/mean_return", "{:.3g}"),
     "goal": ("rollout/goal_rate", "{:.0%}"),
     "entropy": ("policy/entropy", "{:.3f}"),
     "τ": ("opr/threshold", "{:.3g}"),

@@ -21,12 +21,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optimist.config import RunConfig
-from optimist.config.toml import to_dict
+from optimist.config.toml import effective, flat, to_dict
 from optimist.errors import RunFolderError, install_command, missing_extra
 from optimist.tracking.files import disk_error, disk_errors
 
 STATIONS = ("rollout", "loss", "policy", "q", "replay", "opr", "sil", "acper", "evaluation", "time")
 """The first part of a metric's name, in the order of the page; others follow."""
+TAGS = {
+    "rollout/raw_return": "rollout/ep_rew_mean",
+    "rollout/length": "rollout/ep_len_mean",
+    "evaluation/mean_return": "eval/mean_reward",
+    "evaluation/step": "eval/step",
+    "loss/policy": "train/policy_gradient_loss",
+    "loss/td": "train/loss",
+    "policy/kl": "train/approx_kl",
+    "policy/epsilon": "rollout/exploration_rate",
+    "time/steps_per_second": "time/fps",
+}
+"""Metric → its name in TensorBoard and Weights & Biases: that of Stable-Baselines3, where it has the metric."""
 GROUPS = ("optimist.anchors", "optimist.presets")
 """Entry points whose modules may declare metrics."""
 
@@ -104,6 +116,7 @@ class Writers:
 
     def __init__(self, log: MetricsLog, config: RunConfig, resumed_at: int | None = None) -> None:
         self.log, folder = log, log.path.parent
+        self._tags = tags(config)
         self.sinks: list[_TensorBoard | _WandB] = []
         self.notes: list[str] = []
         if config.wandb:
@@ -112,15 +125,19 @@ class Writers:
         if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
             self.notes.append(f"TensorBoard: not installed ({install_command('report')})")
         elif config.tensorboard:
-            self.sinks.append(_TensorBoard(folder, resumed_at))
+            self.sinks.append(_TensorBoard(folder, config, resumed_at))
             self.notes.append(f"TensorBoard: tensorboard --logdir {folder}")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write one line to metrics.jsonl, and its finite numbers to every sink."""
+        """Write one line to metrics.jsonl, and its finite numbers to every sink by the names of Stable-Baselines3."""
         self.log.append(step, metrics)
-        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+        named = {}
+        for name, value in metrics.items():
+            if math.isfinite(value):
+                tag, factor = self._tags.get(name, (name, 1.0))
+                named[tag] = factor * float(value)
         for sink in self.sinks:
-            sink.write(step, finite)
+            sink.write(step, named)
 
     def __enter__(self) -> Writers:
         return self
@@ -130,19 +147,40 @@ class Writers:
             sink.close()
 
 
-class _TensorBoard:
-    """Event files in the run folder; after a resume, events beyond the checkpoint are purged."""
+def tags(config: RunConfig) -> dict[str, tuple[str, float]]:
+    """Metric → its name in Stable-Baselines3 and the factor to that library's unit: its losses have no coefficient."""
+    value_coef = getattr(config.algorithm, "value_coef", 0.0)
+    scaled = {"loss/value": ("train/value_loss", 1.0 / value_coef)} if value_coef else {}
+    return {name: (tag, 1.0) for name, tag in TAGS.items()} | scaled | {"policy/entropy": ("train/entropy_loss", -1.0)}
 
-    def __init__(self, folder: Path, resumed_at: int | None) -> None:
+
+class _TensorBoard:
+    """Event files and hyper-parameters in the run folder; after a resume, events beyond the checkpoint are purged."""
+
+    def __init__(self, folder: Path, config: RunConfig, resumed_at: int | None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         purge = None if resumed_at is None else resumed_at + 1
-        self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
+        self.writer = SummaryWriter(str(folder), purge_step=purge)
+        if resumed_at is None:
+            self._write_settings(config)
+
+    def _write_settings(self, config: RunConfig) -> None:
+        """Fill the tab HParams, without the run of its own that `add_hparams` would make."""
+        from torch.utils.tensorboard.summary import hparams
+
+        values = dict(flat(effective(config)))
+        shown = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in values.items()}
+        results = [TAGS["rollout/raw_return"], *([TAGS["evaluation/mean_return"]] if config.evaluate_every else [])]
+        file: Any = self.writer.file_writer
+        for part in hparams(shown, dict.fromkeys(results, 0.0)):  # type: ignore[no-untyped-call]
+            file.add_summary(part)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        evaluated = int(metrics.get("evaluation/step", step))  # background results arrive later
+        evaluated = int(metrics.get("eval/step", step))  # background results arrive later
         for name, value in metrics.items():
-            self.writer.add_scalar(name, value, evaluated if name.startswith("evaluation/") else step)
+            if name != "eval/step":
+                self.writer.add_scalar(name, value, evaluated if name.startswith("eval/") else step)
 
     def close(self) -> None:
         self.writer.close()
