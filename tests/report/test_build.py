@@ -2,10 +2,12 @@
 
 import csv
 import html
+import json
 import math
 import re
 import shlex
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from optimist.cli.main import main
 from optimist.errors import RunFolderError
 from optimist.report.atari import aggregate_table, paper_tables
 from optimist.report.atari_charts import Normalized
-from optimist.report.build import build_report
+from optimist.report.build import MANY_METHODS, build_report
 from optimist.report.charts import Key, require_matplotlib
 from optimist.report.comparison import goals_chart, scores_table
 from optimist.report.rows import collect
@@ -79,7 +81,7 @@ def test_missing_data_is_listed(report):
     missing = report.read_text().split('<section id="missing">')[1].split("</section>")[0]
     assert "config.toml cannot be read" in missing
     assert "not finished (2,500 of 5,000 steps)" in missing
-    assert "empty &lt;b&gt;</code>: metrics.jsonl is empty; no curves" in missing
+    assert "empty &lt;b&gt;</code></a>: metrics.jsonl is empty; no curves" in missing
 
 
 def test_counts_on_the_page_match_its_lists(tmp_path):
@@ -174,6 +176,42 @@ def test_figures_and_tables_link_to_their_files(report):
     files = re.findall(r'href="((?:figures|tables)/[^"]+)"', report.read_text())
     assert len(files) > 30
     assert [name for name in files if not (report.parent / name).exists()] == []
+
+
+def test_run_names_link_to_their_details_and_those_to_their_files(report, folder):
+    page = report.read_text()
+    table = page.split('id="runs-table"')[1].split("</table>")[0]
+    names = re.findall(r'<th scope="row"><a href="#(run-\d+)">([^<]+)</a></th>', table)
+    assert len(names) == table.count('scope="row"') > 20
+    assert all(f'<div id="{place}">' in page for place, _ in names)
+    place = {name: place for place, name in names}[f"{folder.name}/deepsea/opr-1"]
+    details = page.split(f'<div id="{place}">')[1].split("</p>")[0]
+    files = {
+        name: (report.parent / unquote(href)).resolve() for href, name in re.findall(r'href="(.+?)">(.+?)<', details)
+    }
+    run = folder / "deepsea" / "opr-1"
+    assert files == {"folder": run} | {name: run / name for name in ("config.toml", "metrics.jsonl", "summary.json")}
+
+
+def test_rows_of_results_files_and_problems_link_to_their_files(tmp_path):
+    row = {"run": "a", "preset": "deepsea/ppo", "flags": {}, "settings": {}, "seed": 0, "steps": 5, "value": 0.5,
+           "statistic": "", "metrics": {}, "state": "finished"}  # fmt: skip
+    path = tmp_path / "my runs" / "runs.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps(row) + "\ndamaged\n")
+    page = build_report([path.parent], tmp_path / "out").read_text()
+    assert '<th scope="row"><a href="../my%20runs/runs.jsonl">my runs/runs.jsonl:1</a></th>' in page
+    assert '<a href="../my%20runs/runs.jsonl"><code>my runs/runs.jsonl</code></a>: 1 of 2 rows left out' in page
+
+
+def test_overview_counts_methods_where_their_names_fill_a_screen(tmp_path):
+    for count in range(MANY_METHODS + 1):
+        write_run(tmp_path / str(count), "deepsea/opr", steps=5000, changes=opr(bc_coef=1.0 + count))
+    page = build_report([tmp_path], tmp_path / "out").read_text()
+    overview = page.split('<section id="overview">')[1].split("</section>")[0]
+    assert f">{MANY_METHODS + 1} methods, 1 seed each</span>" in overview
+    assert "PPO+OPR · bc_coef=3.0 (1)" in (tmp_path / "out" / "tables" / "overview.csv").read_text()
+    assert '<a href="#deepsea">DeepSea</a>' in overview
 
 
 def test_labels_leave_out_what_all_share_and_keep_it_in_a_tooltip(tmp_path):
@@ -345,6 +383,18 @@ def test_no_text_of_a_picture_is_clipped_and_figures_fill_the_page(report, brows
         box = f"[...document.querySelectorAll('#{chart} svg')].map(s => s.getBoundingClientRect()).filter(b => b.width)"
         boxes = page.evaluate(f"{box}.map(b => [b.left, b.right])")
         assert max(right for _, right in boxes) - min(left for left, _ in boxes) >= 0.97 * room, chart
+    page.close()
+
+
+def test_link_to_a_run_opens_its_details(report, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 844})
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelector('#runs-table').closest('details').open = true")
+    link = page.locator("#runs-table tbody th a").nth(5)
+    details = page.locator(link.get_attribute("href"))
+    assert not details.is_visible()
+    link.click()
+    details.wait_for(state="visible")
     page.close()
 
 

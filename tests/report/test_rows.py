@@ -37,8 +37,8 @@ def test_runs_left_out_are_listed_with_the_differences_of_their_configs(tmp_path
     _, (b, c) = collect([tmp_path])
     taken = f"{tmp_path.name}/a is used instead"
     every = "checkpoint_every is 7, there 1000000; save_when_stopped is True, there False"
-    assert b == (f"{tmp_path.name}/b", f"{taken}; {every}", "repeated")
-    assert c == (f"{tmp_path.name}/c", f"{taken}; their configs are equal", "repeated")
+    assert b == (f"{tmp_path.name}/b", f"{taken}; {every}", "repeated", tmp_path / "b")
+    assert c == (f"{tmp_path.name}/c", f"{taken}; their configs are equal", "repeated", tmp_path / "c")
 
 
 def test_settings_of_only_one_config_are_differences():
@@ -91,7 +91,9 @@ def test_run_folder_without_config_is_reported(tmp_path):
     (write_run(tmp_path / "lost", "deepsea/opr", seed=1) / "config.toml").unlink()
     (run,), problems = collect([tmp_path])
     assert run.seed == 0
-    assert problems == [Problem(f"{tmp_path.name}/lost", "a summary.json without a config.toml; left out")]
+    assert problems == [
+        Problem(f"{tmp_path.name}/lost", "a summary.json without a config.toml; left out", path=tmp_path / "lost")
+    ]
 
 
 def test_rows_of_a_sweep_are_read_where_the_run_folder_is_missing(tmp_path):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import optimist
 from optimist.errors import RunFolderError
@@ -16,12 +19,14 @@ from optimist.report.identify import ATARI, CAGE2
 from optimist.report.page import Details, Part, Section, render_page, save_parts
 from optimist.report.rows import collect
 from optimist.report.run_pages import run_page, runs_table
-from optimist.report.runs import STATISTICS, Statistic, count_seeds
+from optimist.report.runs import CONFIG, METRICS, STATISTICS, SUMMARY, Run, Statistic, count_seeds
 from optimist.report.study import Family, Study, Unlike
 from optimist.report.tables import Cell, Head, Table
 from optimist.tracking.files import disk_errors, write_text
 
 PAGE = "report.html"
+MANY_METHODS = 6
+"""The overview counts more methods than this, and names fewer."""
 FILES = {"figures": (".svg", ".png", ".pdf"), "tables": (".md", ".csv", ".tex")}
 
 
@@ -54,10 +59,11 @@ def build_report(
     for family in families:
         parts = list(atari_parts(family, published=published)) if family.name == ATARI else []
         sections.append(Section(family.slug, family.name, [*parts, *_family_parts(family)]))
-    sections.append(Section("runs-all", "Runs", list(_run_parts(study))))
+    sections.append(Section("runs-all", "Runs", list(_run_parts(study, out))))
     page = render_page(
         title, sections, problems, study=study, meaning=STATISTICS[statistic], facts=_facts(study),
-        version=optimist.__version__, time=f"{datetime.now(UTC):%Y-%m-%d %H:%M}", command=command,
+        href=partial(_href, out=out), version=optimist.__version__,
+        time=f"{datetime.now(UTC):%Y-%m-%d %H:%M}", command=command,
     )  # fmt: skip
     with disk_errors(out):
         _clear(out)
@@ -101,15 +107,29 @@ def _family_parts(family: Family) -> Iterator[Part]:
     yield from (part for part in parts if part is not None)
 
 
-def _run_parts(study: Study) -> Iterator[Part]:
+def _run_parts(study: Study, out: Path) -> Iterator[Part]:
     brief = {id(run): family.brief(run.env, family.labels.get(id(run), run.method))
              for family in study.families for run in family.runs}  # fmt: skip
-    yield Details("Table of all runs", [runs_table(study.runs, brief)] if study.runs else [])
-    pages = [run_page(run, at) for at, run in enumerate(study.runs) if run.config]
+    links = {id(run): f"#run-{at}" if run.config else _href(run.path, out) for at, run in enumerate(study.runs)}
+    yield Details("Table of all runs", [runs_table(study.runs, brief, links)] if study.runs else [])
+    pages = [run_page(run, at, _files(run, out)) for at, run in enumerate(study.runs) if run.config]
     rest = len(study.runs) - len(pages)
     if rest:
         yield f"Without details: {counted(rest, 'run')} from results files, which hold only a row of the table."
     yield from pages
+
+
+def _files(run: Run, out: Path) -> dict[str, str]:
+    """The run's folder and the files in it, with where they link to."""
+    if run.path is None:
+        return {}
+    found = [run.path / name for name in (CONFIG, METRICS, SUMMARY)]
+    return {"folder": _href(run.path, out)} | {path.name: _href(path, out) for path in found if path.exists()}
+
+
+def _href(path: Path | None, out: Path) -> str:
+    """The address of a file, relative to the page."""
+    return "" if path is None else quote(Path(os.path.relpath(path, out)).as_posix())
 
 
 def _facts(study: Study) -> dict[str, str]:
@@ -125,9 +145,15 @@ def _facts(study: Study) -> dict[str, str]:
     }
 
 
+def _span(counts: Collection[int]) -> str:
+    """`2 to 10 seeds`."""
+    least, most = min(counts), max(counts)
+    return counted(most, "seed") if least == most else f"{least} to {most} seeds"
+
+
 def _overview(study: Study) -> Part:
     """Which methods ran on which environments, with how many seeds."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
     for family in study.families:
         for env in family.envs:
             here = [run for run in family.runs if run.env == env]
@@ -137,14 +163,16 @@ def _overview(study: Study) -> Part:
             }
             words = "; ".join(f"{name} ({count})" for name, count in seeds.items())
             brief = "; ".join(f"{family.brief(env, name)} ({count})" for name, count in seeds.items())
-            groups.setdefault((family.name, words, brief), []).append(env)
+            if len(seeds) > MANY_METHODS:
+                brief = f"{len(seeds)} methods, {_span(seeds.values())} each"
+            groups.setdefault((family.slug, family.name, words, brief), []).append(env)
     rows = [
         [
             Cell(f"{len(envs)} games: {', '.join(envs)}" if len(envs) > 3 else "; ".join(envs)),
-            Cell(family),
+            Cell(family, href=f"#{slug}"),
             Cell(words, brief=brief),
         ]
-        for (family, words, brief), envs in groups.items()
+        for (slug, family, words, brief), envs in groups.items()
     ]
     if not rows:
         return "No runs were given: published numbers only."

@@ -46,14 +46,15 @@ def collect(folders: Sequence[Path]) -> tuple[list[Run], list[Problem]]:
                 continue
             seen.add(path.resolve())
             if path.name == SUMMARY:
-                found = [Problem(_relative(path.parent, folder), f"a {SUMMARY} without a {CONFIG}; left out")]
+                read, found = [], [Problem(_relative(path.parent, folder), f"a {SUMMARY} without a {CONFIG}; left out")]
             elif path.name == CONFIG:
                 run, found = read_run(path.parent, _relative(path.parent, folder))
-                runs += [run] if run is not None else []
+                read = [run] if run is not None else []
             else:
-                rows, found = read_rows(path, _relative(path, folder))
-                runs += rows
-            problems += found
+                read, found = read_rows(path, _relative(path, folder))
+            source = path if path.name == ROWS else path.parent
+            runs += [replace(run, path=source) for run in read]
+            problems += [problem._replace(path=source) for problem in found]
     runs, repeated = without_repeats(runs)
     return runs, problems + repeated
 
@@ -139,7 +140,7 @@ def without_repeats(runs: list[Run]) -> tuple[list[Run], list[Problem]]:
         taken = next((other for other in others if same("budget", other.budget, run.budget)), None)
         if taken is not None:
             what = f"{taken.name} is used instead; {differences(run.config, taken.config)}"
-            repeated.append(Problem(run.name, what, "repeated"))
+            repeated.append(Problem(run.name, what, "repeated", run.path))
         else:
             others.append(run)
     chosen = {id(run) for others in kept.values() for run in others}

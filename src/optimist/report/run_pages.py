@@ -30,8 +30,8 @@ DIGIT = 6.8  # width of a label's character, in units of the picture
 POINTS = 60  # of a curve
 
 
-def runs_table(runs: Sequence[Run], brief: Mapping[int, str]) -> Table:
-    """One row per run; `brief`: id(run) → the method's name without settings that all share."""
+def runs_table(runs: Sequence[Run], brief: Mapping[int, str], links: Mapping[int, str]) -> Table:
+    """One row per run; id(run) → the method's name without settings that all share, and where its name links to."""
     statistics = [name for name in STATISTICS if any(name in run.scores for run in runs)]
     heads = [Head("run", numeric=False), Head("method", numeric=False), Head("environment", numeric=False),
              Head("seed"), Head("state", numeric=False), Head("steps"), *map(Head, statistics),
@@ -42,8 +42,9 @@ def runs_table(runs: Sequence[Run], brief: Mapping[int, str]) -> Table:
         speed = run.summary.get("time/steps_per_second") or run.summary.get("steps_per_second")
         state = "finished" if run.finished else "unfinished"
         rows.append([
-            Cell(run.name), Cell(run.method, brief=brief[id(run)]), Cell(run.env), Cell(str(run.seed)), Cell(state),
-            Cell(f"{run.steps:,}"), *scores, Cell(f"{speed:,.0f}" if isinstance(speed, int | float) else ""),
+            Cell(run.name, href=links[id(run)]), Cell(run.method, brief=brief[id(run)]), Cell(run.env),
+            Cell(str(run.seed)), Cell(state), Cell(f"{run.steps:,}"), *scores,
+            Cell(f"{speed:,.0f}" if isinstance(speed, int | float) else ""),
         ])  # fmt: skip
     caption = f"{counted(len(runs), 'run')}."
     return Table("runs", "All runs.", heads, rows, caption, records=[_record(run) for run in runs])
@@ -66,11 +67,11 @@ def _record(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run_page(run: Run, index: int) -> str:
-    """The run's details, collapsed."""
+def run_page(run: Run, index: int, files: Mapping[str, str]) -> str:
+    """The run's details, collapsed; `files`: name → where it links to."""
     return render(
         "run.html", run=run, number=index, facts=_facts(run), scores=_scores(run), times=_times(run),
-        memory=_memory(run), sparks=_sparks(run), config=tomli_w.dumps(dict(run.config)),
+        files=files, memory=_memory(run), sparks=_sparks(run), config=tomli_w.dumps(dict(run.config)),
     )  # fmt: skip
 
 

@@ -40,6 +40,8 @@ class Problem(NamedTuple):
     where: str
     what: str
     kind: Literal["unfinished", "repeated", "other"] = "other"
+    path: Path | None = None
+    """The run folder or results file."""
 
 
 class Curve(NamedTuple):
@@ -76,6 +78,8 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     """Empty for a row of a results file."""
     summary: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    """Its folder, or the results file of its row."""
 
     @property
     def method(self) -> str:

@@ -52,7 +52,7 @@ class Study:
         for run in self.runs:
             if run.finished and run.scores and self.statistic not in run.scores:
                 what = f"has no statistic {self.statistic} (it has {', '.join(run.scores)}); in no table"
-                self.problems.append(Problem(run.name, what))
+                self.problems.append(Problem(run.name, what, path=run.path))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ class Cell:
     digits: int | None = None
     brief: str = ""
     """What the page shows in place of a long text, which becomes its tooltip."""
+    href: str = ""
+    """Where the page links the cell to."""
     parts: Mapping[str, Any] | None = None
     """The numbers of a text by the name of their column in CSV, `` for the first."""
 
