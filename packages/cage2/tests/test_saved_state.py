@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from cage2.cardiff import CardiffVectorEnv
+from cage2.cardiff_rules import MEMORY_RANGES as CARDIFF_RANGES
 from cage2.env import CageEnv
 from cage2.errors import ConfigError
 from cage2.expert.env import ExpertVectorEnv
-from cage2.rules.state import to_arrays
+from cage2.expert.memory import MEMORY_RANGES as EXPERT_RANGES
+from cage2.rules.state import RANGES, to_arrays
 from cage2.vector_env import CageVectorEnv
 
 
@@ -88,3 +90,56 @@ def test_older_states_with_fewer_fields_are_accepted() -> None:
         state = env.state_dict()
         del state[name]
         env.load_state_dict(state)
+
+
+KINDS = [CageVectorEnv, CardiffVectorEnv, ExpertVectorEnv]
+MEMORY_RANGES = {CardiffVectorEnv: CARDIFF_RANGES, ExpertVectorEnv: EXPERT_RANGES}
+
+
+def saved_after_some_steps(kind: type[CageVectorEnv]) -> tuple[CageVectorEnv, dict[str, Any]]:
+    env = kind(4, red="mixed")
+    env.reset(seed=0)
+    for action in (1, 2, 3, 4):
+        env.step(np.full(4, action))
+    return env, env.state_dict()
+
+
+def ranges_of(kind: type[CageVectorEnv]) -> list[tuple[str, str, int, int]]:
+    parts = {"games": RANGES, "memories": MEMORY_RANGES.get(kind, {})}
+    return [(part, name, low, high) for part, ranges in parts.items() for name, (low, high) in ranges.items()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_out_of_range_are_refused_before_anything_is_changed(kind: type[CageVectorEnv]) -> None:
+    env, state = saved_after_some_steps(kind)
+    before = env.state_dict()
+    for part, name, low, high in ranges_of(kind):
+        for value in (low - 1, high + 1, 0.5):
+            forged = copy.deepcopy(state)
+            array = np.asarray(forged[part][name])
+            forged[part][name] = array.astype(object if abs(value) > 2**62 else float if value == 0.5 else np.int64)
+            forged[part][name].flat[0] = value
+            with pytest.raises(ConfigError, match=f"saved games have {name} of"):
+                env.load_state_dict(forged)
+    for part, name, _, _ in ranges_of(kind):
+        np.testing.assert_array_equal(env.state_dict()[part][name], before[part][name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("red", ["B_line", "Meander", "mixed"])
+def test_any_state_within_the_ranges_plays_on(kind: type[CageVectorEnv], red: str) -> None:
+    """A forged state may be impossible in play; it must not index outside an array (checked: NUMBA_BOUNDSCHECK=1)."""
+    random = np.random.default_rng(0)
+    env = kind(512, red=red, green="GreenAgent")
+    env.reset(seed=0)
+    for _ in range(4):
+        state = env.state_dict()
+        for part, name, low, high in ranges_of(kind):
+            array, kind_of = state[part][name], np.uint64 if high > 2**62 else np.int64
+            state[part][name] = random.integers(low, high, array.shape, kind_of, endpoint=True).astype(array.dtype)
+        state["games"]["steps"] %= 50
+        env.load_state_dict(state)
+        for _ in range(60):
+            observations, rewards, *_ = env.step(random.integers(0, env.num_actions, 512))
+        assert np.isfinite(rewards).all()
+        assert observations.min() >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,23 @@ def test_damaged_files_are_refused_in_one_line(
     folder = tmp_path / "folder"
     folder.mkdir()
     for path in (torn, flipped, text, not_json, empty, folder, tmp_path / "absent.jsonl.gz"):
+        assert main(["verify", str(path)]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len([line for line in lines if "compiling" not in line]) == 1
+        assert path.name in lines[-1]
+
+
+def test_hostile_files_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bomb = tmp_path / "bomb.jsonl.gz"
+    with gzip.open(bomb, "wb") as file:
+        for _ in range(64):
+            file.write(bytes(2**20))
+    deep = tmp_path / "deep.jsonl.gz"
+    with gzip.open(deep, "wt") as file:
+        file.write("[" * 100_000 + "\n")
+    fifo = tmp_path / "fifo.jsonl.gz"
+    os.mkfifo(fifo)
+    for path in (bomb, deep, fifo, Path("/dev/zero")):
         assert main(["verify", str(path)]) == 2
         lines = capsys.readouterr().err.splitlines()
         assert len([line for line in lines if "compiling" not in line]) == 1

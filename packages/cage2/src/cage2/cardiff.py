@@ -29,6 +29,7 @@ from cage2.cardiff_rules import (
     LATEST,
     LIST_LENGTHS,
     MEMORY,
+    MEMORY_RANGES,
     NUM_OUTPUTS,
     NUM_SCANS,
     OPENING,
@@ -113,9 +114,9 @@ class CardiffVectorEnv(CageVectorEnv):
         for name, value in (("opening", self.opening), ("num_actions", self.num_actions)):
             if state.get(name, value) != value:
                 raise ConfigError(f"saved games have {name}={state[name]}; this environment has {name}={value}")
-        check_arrays(self.memories, state["memories"])
+        check_arrays(self.memories, state["memories"], MEMORY_RANGES)
         super().load_state_dict(state)
-        from_arrays(self.memories, state["memories"])
+        from_arrays(self.memories, state["memories"], MEMORY_RANGES)
 
     def _reset_games(self, mask: NDArray[np.bool_], outputs: Outputs) -> None:
         view = outputs.observations.view(CARDIFF_VIEW)[:, 0]

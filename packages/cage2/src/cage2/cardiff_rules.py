@@ -68,6 +68,8 @@ EARLIER, LATEST = 1, 2
 SCANS: Final = np.dtype([("values", np.int8, NUM_SCANS)])
 MEMORY: Final = np.dtype([("placed", np.int8, len(DECOY_HOSTS)), ("scans", SCANS)], align=True)
 """Memory of one game: decoys placed per list since the last Restore, and scans."""
+MEMORY_RANGES: Final = {"placed": (0, 4), "scans": (0, 2)}
+"""Field of a memory → its smallest and largest value."""
 CARDIFF_VIEW: Final = np.dtype([("seen", VIEW), ("scans", SCANS)])
 """The 62 inputs: 52 bits, then the scan memory."""
 FRESH_MEMORY: Final = np.zeros(1, MEMORY)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +71,10 @@ class Trace:
         return len(self.actions)
 
 
+LINE_BYTES: Final = 2**20
+"""Longest line that is read; an episode of 100 steps has about 30,000 bytes."""
+FILE_BYTES: Final = 2**30
+"""Largest file that is read, decompressed."""
 RECORDED: Final = Path(__file__).with_name("data") / "traces.jsonl.xz"
 """All recorded episodes: 1,386 with 79,800 steps."""
 
@@ -77,9 +84,11 @@ def read_traces(path: str | Path = RECORDED) -> Iterator[Trace]:
     number = 0
     opened = lzma.open if Path(path).suffix == ".xz" else gzip.open
     try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):  # noqa: B007 (named in errors)
+        with open_regular(path) as file, opened(file, "rb") as lines:
+            for number, line in enumerate(_lines(lines), 1):  # noqa: B007 (named in errors)
                 yield parse_episode(json.loads(line))
+    except RecursionError:
+        raise TraceError(f"{path}, line {number}: nested too deeply; expected one episode per line") from None
     except IsADirectoryError:
         raise TraceError(f"{path} is a folder; expected a file of recorded episodes (*.jsonl.gz)") from None
     except FileNotFoundError:
@@ -92,6 +101,27 @@ def read_traces(path: str | Path = RECORDED) -> Iterator[Trace]:
         raise TraceError(f"{path}, line {number}: not JSON ({error}); expected one episode per line") from None
     except TraceError as error:
         raise TraceError(f"{path}, line {number}: {error}") from None
+
+
+def open_regular(path: str | Path) -> io.BufferedReader:
+    """Open a regular file, or a link to one; a FIFO or a device raises instead of being waited for."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(path)
+    if not stat.S_ISREG(mode):
+        raise TraceError(f"{path} is no regular file; expected a file of recorded episodes (*.jsonl.gz)")
+    return Path(path).open("rb")
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a decompressed file; raise where one is longer than any episode, or all are too many."""
+    total = 0
+    while line := file.readline(LINE_BYTES + 1):
+        total += len(line)
+        if len(line) > LINE_BYTES or total > FILE_BYTES:
+            what, limit = ("a line", LINE_BYTES) if len(line) > LINE_BYTES else ("the file", FILE_BYTES)
+            raise TraceError(f"{what} has more than {limit:,} bytes; expected one episode per line")
+        yield line
 
 
 def _require(record: Any, fields: tuple[str, ...], what: str) -> None:

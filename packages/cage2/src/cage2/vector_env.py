@@ -24,6 +24,7 @@ from cage2.rules.dynamics import first_outside, reset_games, step_games
 from cage2.rules.scenario import NUM_ACTIONS
 from cage2.rules.state import (
     NUM_BITS,
+    RANGES,
     VIEW,
     from_arrays,
     make_settings,
@@ -210,7 +211,7 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
             raise ConfigError(
                 f"saved games have {dict(state['settings'])}; this environment has {self.settings._asdict()}"
             )
-        from_arrays(self.games, state["games"])
+        from_arrays(self.games, state["games"], RANGES)
         self._started = bool(state["begun"])
         self._red = self._attackers()
 

@@ -20,7 +20,7 @@ from cage2.expert.features import (
     write_actor_bits,
     write_row,
 )
-from cage2.expert.memory import EXPERT_MEMORY, FRESH_EXPERT_MEMORY, remember, take_action
+from cage2.expert.memory import EXPERT_MEMORY, FRESH_EXPERT_MEMORY, MEMORY_RANGES, remember, take_action
 from cage2.rules.compile import kernel
 from cage2.rules.dynamics import reset_game, step_game
 from cage2.rules.state import Settings, check_arrays, from_arrays, to_arrays
@@ -135,9 +135,9 @@ class ExpertVectorEnv(CageVectorEnv):
             raise ConfigError(f"saved games have mask={state['masked']}; this environment has mask={self.masked}")
         if not np.array_equal(state.get("weights", self.weights), self.weights):
             raise ConfigError("saved games have another scored_at than this environment")
-        check_arrays(self.memories, state["memories"])
+        check_arrays(self.memories, state["memories"], MEMORY_RANGES)
         super().load_state_dict(state)
-        from_arrays(self.memories, state["memories"])
+        from_arrays(self.memories, state["memories"], MEMORY_RANGES)
 
     def _reset_games(self, mask: NDArray[np.bool_], outputs: Outputs) -> None:
         reset_expert_games(self.games, self.memories, mask, self.masked, self.settings, outputs.observations)

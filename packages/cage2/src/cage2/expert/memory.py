@@ -72,6 +72,22 @@ EXPERT_MEMORY: Final = np.dtype(
 )
 
 
+MEMORY_RANGES: Final = {
+    **dict.fromkeys(("steps", "event_at", "scan_at", "alarm_at"), (0, 2**31 - 2)),
+    **dict.fromkeys(("analysed_at", "removed_at", "restored_at", "found_at"), (0, 2**31 - 2)),
+    **dict.fromkeys(("scans", "alarms", "fresh_alarms"), (0, MAX_COUNT)),
+    **dict.fromkeys(
+        ("placed", "placed_at_first_scan", "placed_at_last_scan", "most_placed_at_scans"), (0, int(LIST_LENGTH.max()))
+    ),
+    **dict.fromkeys(("first_host", "event_hosts"), (0, NOWHERE)),
+    "attacker": (0, LOOKS_MEANDER),
+    "num_touched": (0, NUM_HOSTS),
+    "event_alarms": (0, 1),
+    "actions": (NO_ACTION, NUM_EXPERT_ACTIONS - 1),
+}
+"""Field of a memory → its smallest and largest value."""
+
+
 def _fresh_memory() -> Any:
     memory = np.zeros(1, EXPERT_MEMORY)
     memory["first_host"] = NOWHERE

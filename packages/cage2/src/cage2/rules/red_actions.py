@@ -80,10 +80,10 @@ def draw_exploit(game: Any, remembered: int, recorded: Any) -> int:
     if not remembered & WEB_PORTS:
         options &= ~(1 << SQL_INJECTION)
     if recorded is not None:
-        return recorded_bit(options, recorded.exploit)
+        return min(recorded_bit(options, recorded.exploit), NO_EXPLOIT - 1)
     best: int = HIGHEST_BIT[options]
     others = count_bits(options) - 1
-    if others == 0:
+    if others <= 0:  # −1: ports of a forged saved state
         return best
     other = draw(game, 4 * others) - 3 * others
     if other < 0:

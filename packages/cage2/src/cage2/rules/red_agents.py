@@ -52,6 +52,7 @@ SCAN_ENTRY, EXPLOIT_SERVER = 1, 12
 
 def _path(entry: int) -> list[int]:
     """B_line's target at each position for one entry host X: X, second host Y, Enterprise2, Op_Server0."""
+    entry = min(entry, NUM_HOSTS - 1)  # NOWHERE is only looked up from a forged saved state
     second = ENTERPRISE1 if entry in (USER1, USER2) else ENTERPRISE0
     return [USER, *[entry] * 3, *[second] * 3, ENTERPRISE, *[ENTERPRISE2] * 3, *[OP_SERVER0] * 4]
 
@@ -62,9 +63,8 @@ PATH_TARGETS: Final = np.array([_path(entry) for entry in range(NUM_HOSTS + 1)])
 @rule
 def choose_host(game: Any, candidates: int, recorded: Any) -> int:
     """Return a host of a mask, drawn uniformly or as recorded."""
-    if recorded is not None:
-        return recorded_bit(candidates, recorded.red_target)
-    return draw_bit(game, candidates)
+    host = draw_bit(game, candidates) if recorded is None else recorded_bit(candidates, recorded.red_target)
+    return min(host, NUM_HOSTS - 1)  # no game gets here without a candidate; a forged saved state may
 
 
 @rule

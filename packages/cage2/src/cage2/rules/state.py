@@ -15,6 +15,8 @@ from cage2.rules.scenario import (
     NO_EXPLOIT,
     NOWHERE,
     NUM_HOSTS,
+    PORTS,
+    SUBNETS,
     UNKNOWN,
     USER,
     USER0,
@@ -77,6 +79,30 @@ GAME: Final = np.dtype(
     ],
     align=True,
 )
+
+ALL_HOSTS: Final = (1 << NUM_HOSTS) - 1
+RANGES: Final = {
+    **dict.fromkeys(
+        ("held", "owned", "malware", "restored", "scanned", "exploited", "escalated", "mapped"), (0, ALL_HOSTS)
+    ),
+    "known_addresses": (1, ALL_HOSTS),
+    "known_names": (0, ALL_HOSTS),
+    **dict.fromkeys(("plain", "flagged", "privileged"), (0, 127)),
+    **dict.fromkeys(("decoy_ports", "known_ports"), (0, (1 << len(PORTS)) - 1)),
+    **dict.fromkeys(("ot_running", "ot_killable", "ot_active", "knows_ot", "seen"), (0, 1)),
+    **dict.fromkeys(("known_subnets", "swept"), (0, (1 << len(SUBNETS)) - 1)),
+    **dict.fromkeys(("entry", "green_target", "red_target", "shell_host"), (0, NOWHERE)),
+    **dict.fromkeys(("blue_success", "red_success"), (UNKNOWN, 1)),
+    "random": (0, 2**64 - 1),
+    "steps": (0, 2**31 - 2),
+    "red": (0, len(REDS) - 1),
+    "position": (0, 14),
+    "red_verb": (0, 5),
+    "red_exploit": (0, NO_EXPLOIT),
+    "active": (0, NUM_HOSTS - 1),
+    "decoy_list": (0, 2**64 - 1),
+}
+"""Field of a game → its smallest and largest value; compiled code uses many of them as indices."""
 
 OUTCOMES: Final = np.dtype(
     [
@@ -164,27 +190,34 @@ def true_state(games: NDArray[np.void]) -> dict[str, NDArray[Any]]:
     }
 
 
+Ranges = Mapping[str, tuple[int, int]]
+
+
 def to_arrays(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
     """Copy each field of the records into an array."""
     return {name: field.copy() for name, field in _fields(records).items()}
 
 
-def from_arrays(records: NDArray[np.void], arrays: Mapping[str, Any]) -> None:
+def from_arrays(records: NDArray[np.void], arrays: Mapping[str, Any], ranges: Ranges) -> None:
     """Fill records from the arrays of `to_arrays`; raises before anything is changed."""
-    check_arrays(records, arrays)
+    check_arrays(records, arrays, ranges)
     for name, field in _fields(records).items():
         field[...] = np.asarray(arrays[name])
 
 
-def check_arrays(records: NDArray[np.void], arrays: Mapping[str, Any]) -> None:
-    """Raise if the arrays do not match the fields of the records."""
+def check_arrays(records: NDArray[np.void], arrays: Mapping[str, Any], ranges: Ranges) -> None:
+    """Raise if the arrays do not match the fields of the records, or a value is out of its field's range."""
     fields = _fields(records)
-    if set(arrays) != set(fields):
+    if not isinstance(arrays, Mapping) or set(arrays) != set(fields):
         raise ConfigError(f"saved games have the fields {sorted(arrays)}; expected {sorted(fields)}")
     for name, field in fields.items():
         if np.shape(arrays[name]) != field.shape:
             saved = list(np.shape(arrays[name]))
             raise ConfigError(f"saved games have {name} of shape {saved}; expected {list(field.shape)}")
+        values, (low, high) = np.asarray(arrays[name]), ranges[name]
+        if values.dtype.kind not in "iub" or int(values.min()) < low or int(values.max()) > high:
+            found = f"{values.min()} to {values.max()}"
+            raise ConfigError(f"saved games have {name} of {found}, {values.dtype}; expected integers {low} to {high}")
 
 
 def _fields(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
