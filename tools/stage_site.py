@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FIRST = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*"]
+FIRST = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/**/*"]
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)|(?:src|srcset|href)=\"([^\"#]+)\"")
 
 

@@ -56,6 +56,9 @@ def _unknown_setting(name: str, value: Any, known: list[str]) -> UnknownName:
     return UnknownName(f"no setting '{name}'; write {part}={nested({setting: value})}")
 
 
-def resume(run: str | Path, *, progress: bool = True) -> dict[str, Any]:
-    """Resume a stopped run as `optimist resume` does and return the summary."""
-    return resuming.resume(Path(run), progress=progress)
+def resume(run: str | Path, *, env: str = "", wandb: bool = False, progress: bool = True) -> dict[str, Any]:
+    """Resume a stopped run as `optimist resume` does and return the summary.
+
+    `env`: the run's environment again, where its id names a module; `wandb`: log to Weights & Biases.
+    """
+    return resuming.resume(Path(run), env=env, wandb=wandb, progress=progress)

@@ -43,6 +43,16 @@ class Parser(argparse.ArgumentParser):
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
 
+def add_env_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--env`, with which a user permits the import that a saved environment id asks for."""
+    parser.add_argument(
+        "--env",
+        default="",
+        metavar="MODULE:ID",
+        help="the run's environment again, where its id names a module: the module is imported only then",
+    )
+
+
 def read_whole_number(text: str) -> int:
     """The int written as 100000, 100_000 or 1e5; raise ValueError for any other text."""
     for read in (int, lambda text: whole_number(float(text))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from optimist.cli.arguments import Parser, print_result
+from optimist.cli.arguments import Parser, add_env_flag, print_result
 from optimist.errors import ConfigError
 
 
@@ -18,6 +18,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--episodes", type=int, default=100, metavar="N", help="number of episodes (default: 100)")
     parser.add_argument("--greedy", action="store_true", help="take the most likely action (default: sample actions)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the environments (default: 0)")
+    add_env_flag(parser)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
     options = parser.parse_all(list(argv))
     if options.episodes < 1 or options.seed < 0:
@@ -27,6 +28,6 @@ def main(argv: Sequence[str]) -> int:
 
     from optimist.training.evaluate import evaluate
 
-    result = evaluate(options.run, options.episodes, options.greedy, options.seed, progress=True)
+    result = evaluate(options.run, options.episodes, options.greedy, options.seed, env=options.env, progress=True)
     print_result(result, as_json=options.json)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from optimist.cli.arguments import Parser, print_result
+from optimist.cli.arguments import Parser, add_env_flag, print_result
 from optimist.errors import ConfigError, unknown_name
 
 TARGETS = ("cyborg", "onnx")
@@ -24,6 +24,7 @@ def main(argv: Sequence[str]) -> int:
         "--to", nargs=2, required=True, metavar=("KIND", "DIR"), help="cyborg or onnx, and a new folder"
     )
     parser.add_argument("--rules", choices=["final", "competition"], help="for a shipped agent (default: final)")
+    add_env_flag(parser)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
     options = parser.parse_all(list(argv))
     kind, folder = options.to[0], Path(options.to[1])
@@ -43,6 +44,6 @@ def main(argv: Sequence[str]) -> int:
             raise ConfigError(f"an ONNX file has one policy, got {len(options.runs)} runs; export them one by one")
         from optimist.deploy.onnx import export_onnx
 
-        files = export_onnx(options.runs[0], folder)
+        files = export_onnx(options.runs[0], folder, options.env)
     print_result(result | {"files": [str(file) for file in files]}, as_json=options.json)
     return 0

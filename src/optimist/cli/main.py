@@ -15,6 +15,7 @@ from types import FrameType
 
 from optimist import __version__
 from optimist.errors import OptimistError, unknown_name
+from optimist.reading import printable
 
 COMMANDS = {
     "demo": "compare methods in minutes: CAGE Challenge 2, or DeepSea",
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except user_errors() as error:
-        print(f"optimist: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"optimist: error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         return 128 + int(getattr(error, "signum", signal.SIGINT))

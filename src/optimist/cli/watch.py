@@ -10,7 +10,7 @@ from ctypes.util import find_library
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optimist.cli.arguments import Parser
+from optimist.cli.arguments import Parser, add_env_flag
 from optimist.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--greedy", action="store_true", help="take the most likely action instead of sampling")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (default: 0)")
     parser.add_argument("--steps", type=int, default=2_000, metavar="N", help="stop after N steps (default: 2,000)")
+    add_env_flag(parser)
     parser.add_argument("--text", action="store_true", help="print the steps and write no film")
     options = parser.parse_all(list(argv))
     if options.steps < 1 or options.seed < 0:
@@ -80,8 +81,15 @@ def _film(options: Namespace) -> Film:
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and find_library("EGL"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # renders without a screen
     if options.episode is not None:
-        return film_memory(options.run, options.episode, max_steps=options.steps)
-    return film_agent(options.run, seed=options.seed, greedy=options.greedy, max_steps=options.steps, progress=True)
+        return film_memory(options.run, options.episode, max_steps=options.steps, env=options.env)
+    return film_agent(
+        options.run,
+        seed=options.seed,
+        greedy=options.greedy,
+        max_steps=options.steps,
+        env=options.env,
+        progress=True,
+    )
 
 
 def _write(film: Film, out: Path) -> None:

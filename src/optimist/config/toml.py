@@ -14,8 +14,11 @@ import optimist
 from optimist.config.run import RunConfig
 from optimist.core.settings import NONE, REMOVED, RemovedSetting, parse_json
 from optimist.errors import ConfigError
+from optimist.reading import MIB, read_text, require_plain
 
 Config = TypeVar("Config")
+TOML_BYTES = MIB
+"""Largest config or sweep file."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -128,15 +131,19 @@ def _without_removed(values: Mapping[str, Any], path: str = "", of: str = "") ->
 def parse_toml(text: str, source: str = "TOML") -> dict[str, Any]:
     """The document as nested dicts; `source` names it in the error."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = tomllib.loads(text)
+        require_plain(document)
+        return document
+    except RecursionError:
+        raise ConfigError(f"{source} is nested too deeply; expected tables of settings") from None
+    except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}") from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The document in a file, as nested dicts."""
+    """The document in a file that the user named, which may be a link, as nested dicts."""
     try:
-        return parse_toml(path.read_text(encoding="utf-8"), str(path))
+        return parse_toml(read_text(path.resolve(), TOML_BYTES), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read config file {path}: {getattr(error, 'strerror', None) or error}") from error
 

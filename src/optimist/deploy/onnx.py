@@ -21,9 +21,9 @@ FILE = "policy.onnx"
 OPSET = 17
 
 
-def export_onnx(run: str, folder: Path) -> list[Path]:
-    """Write the final policy of a run and return the file."""
-    agent = load(run)
+def export_onnx(run: str, folder: Path, env: str = "") -> list[Path]:
+    """Write the final policy of a run and return the file; `env` as in `optimist.load`."""
+    agent = load(run, env=env)
     model = make_model(as_actor_critic(agent.policy, "the ONNX export"), agent.observation_space.shape or ())
     create_empty(folder)
     with disk_errors(folder):

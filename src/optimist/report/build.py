@@ -77,6 +77,9 @@ def _check_out(out: Path) -> None:
     """Only an earlier report may be overwritten."""
     if out.exists() and not out.is_dir():
         raise RunFolderError(f"{out} is a file; a report needs a folder")
+    for path in (out, *(out / folder for folder in FILES)):
+        if path.is_symlink():
+            raise RunFolderError(f"{path} is a link; a report writes and clears folders of its own, choose another -o")
     if out.exists() and not (out / PAGE).exists() and {path.name for path in out.iterdir()} - set(FILES):
         raise RunFolderError(f"{out} is not empty and holds no report; choose another -o")
 

@@ -13,6 +13,7 @@ from typing import Any
 from optimist.config.toml import flat, overlay, to_dict
 from optimist.errors import OptimistError, RunFolderError
 from optimist.presets import get_preset
+from optimist.reading import parse_json, read_lines
 from optimist.report.formatting import counted
 from optimist.report.identify import SECTIONS, Identity, identify
 from optimist.report.runs import (
@@ -63,12 +64,12 @@ def read_rows(path: Path, name: str) -> tuple[list[Run], list[Problem]]:
     """The runs of a results file; rows that are damaged or not those of a sweep are counted."""
     runs, bad, problems = [], 0, list[Problem]()
     try:
-        lines = path.read_bytes().decode(errors="replace").splitlines()
+        lines = list(read_lines(path))
     except OSError as error:
         return [], [Problem(name, f"cannot be read: {error.strerror}")]
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if "folder" in row and (path.parent / row["folder"] / CONFIG).exists():
                 continue  # read as a run folder, which holds more
             if row["state"] == "finished":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-import tomllib
-from collections.abc import Iterable, Mapping
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,6 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optimist.config.toml import TOML_BYTES, parse_toml
+from optimist.errors import ConfigError
+from optimist.reading import parse_json, read_json, read_lines, read_text
 from optimist.report.formatting import counted
 from optimist.report.identify import Identity, identify
 
@@ -20,6 +23,8 @@ FLOAT = NDArray[np.float64]
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 RETURN = "rollout/raw_return"
 MAX_POINTS = 500  # of a curve; a page cannot show more
+KEPT_POINTS = 8_192  # of a curve while its file is read
+MAX_METRICS = 500  # of a run
 
 
 Statistic = Literal["last-100", "final", "final-greedy", "best-epoch", "not stated"]
@@ -112,10 +117,10 @@ def read_run(path: Path, name: str) -> tuple[Run | None, list[Problem]]:
     """The run in a folder; None if its config cannot be read."""
     problems: list[Problem] = []
     try:
-        config = tomllib.loads((path / CONFIG).read_text(encoding="utf-8"))
+        config = parse_toml(read_text(path / CONFIG, TOML_BYTES), CONFIG)
         identity = identify(config)
         seed, budget = int(config["seed"]), int(config["total_steps"])
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
         return None, [Problem(name, f"{CONFIG} cannot be read: {_reason(error)}; the run is left out")]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return None, [Problem(name, f"{CONFIG} is not that of a run ({_reason(error)}); the run is left out")]
@@ -161,6 +166,29 @@ def read_scores(summary: Mapping[str, Any], config: Mapping[str, Any]) -> dict[S
     }
 
 
+class Points:
+    """The points of one metric, (step, value), read one by one; of very many, every second one is dropped."""
+
+    def __init__(self) -> None:
+        self.kept: array[float] = array("d")
+        self.last = (0.0, 0.0)
+        self.every, self.number = 1, 0
+
+    def add(self, step: float, value: float) -> None:
+        """Keep the point, unless so many are kept that every 2nd, 4th, … is enough."""
+        if self.number % self.every == 0:
+            self.kept.extend((step, value))
+        self.number, self.last = self.number + 1, (step, value)
+        if len(self.kept) >= 2 * KEPT_POINTS:
+            pairs = list(self)[:-1:2]
+            self.kept = array("d", [number for pair in pairs for number in pair])
+            self.every *= 2
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        yield from zip(self.kept[::2], self.kept[1::2], strict=True)
+        yield self.last
+
+
 def make_curve(points: Iterable[tuple[float, float]]) -> Curve:
     """A curve sorted by step with the last value of equal steps; long curves are thinned evenly and keep their ends."""
     array = np.array(sorted(dict(points).items()), float)
@@ -171,38 +199,34 @@ def make_curve(points: Iterable[tuple[float, float]]) -> Curve:
 
 def _read_curves(path: Path, name: str, problems: list[Problem]) -> dict[str, Curve]:
     """Metric → curve; lines that are no JSON object with a step are counted and skipped."""
+    points: dict[str, Points] = {}
+    lines = bad = 0
     try:
-        text = path.read_bytes().decode(errors="replace")
+        for lines, line in enumerate(read_lines(path, complete=True), 1):  # noqa: B007 - counted
+            try:
+                row = parse_json(line)
+                step = float(row.pop("step"))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                bad += 1
+                continue
+            evaluated = _number(row.get("evaluation/step"))  # a concurrent evaluation is logged later than its policy
+            for metric, value in row.items():
+                number, at = _number(value), evaluated if metric == "evaluation/mean_return" else None
+                if number is not None and (metric in points or len(points) < MAX_METRICS):
+                    points.setdefault(metric, Points()).add(step if at is None else at, number)
     except OSError as error:
         problems.append(Problem(name, f"{METRICS} cannot be read: {_reason(error)}; no curves"))
         return {}
-    lines = text.splitlines()
-    if text and not text.endswith("\n"):
-        lines = lines[:-1]  # still being written
-    points: dict[str, list[tuple[float, float]]] = {}
-    bad = 0
-    for line in lines:
-        try:
-            row = json.loads(line)
-            step = float(row.pop("step"))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            bad += 1
-            continue
-        evaluated = _number(row.get("evaluation/step"))  # a concurrent evaluation is logged later than its policy
-        for metric, value in row.items():
-            number, at = _number(value), evaluated if metric == "evaluation/mean_return" else None
-            if number is not None:
-                points.setdefault(metric, []).append((step if at is None else at, number))
     if bad:
-        problems.append(Problem(name, f"{METRICS}: {bad} of {counted(len(lines), 'line')} left out: damaged"))
+        problems.append(Problem(name, f"{METRICS}: {bad} of {counted(lines, 'line')} left out: damaged"))
     return {metric: make_curve(found) for metric, found in points.items()}
 
 
 def _read_summary(path: Path, name: str, problems: list[Problem]) -> dict[str, Any] | None:
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = read_json(path)
         if not isinstance(summary, dict):
             raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from optimist.errors import FolderInUse, RunFolderError
+from optimist.reading import MIB, open_regular, parse_json, read_json, read_lines, read_text
 from optimist.tracking.files import LOCK, FolderLock, disk_errors, write_json, write_text
 
 PLAN, ROWS, TABLE, TOKEN, EVENTS, SCORE = "plan.json", "runs.jsonl", "table.md", ".token", "events.jsonl", "score.json"
+PLAN_BYTES = 64 * MIB
+"""Largest `plan.json`."""
 _CHECKPOINT = re.compile(r"step-(\d+)")
 
 
@@ -64,7 +67,7 @@ class SweepFolder:
     def is_locked(self) -> bool:
         """Whether a process works in the folder now."""
         try:
-            handle = os.open(self.path / LOCK, os.O_RDONLY)
+            handle = os.open(self.path / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return False
         try:
@@ -79,7 +82,7 @@ class SweepFolder:
     def token(self) -> str:
         """Random text by which other machines recognize the folder; empty if the file is missing."""
         with suppress(OSError):
-            return (self.path / TOKEN).read_text(encoding="utf-8")
+            return read_text(self.path / TOKEN)
         return ""
 
     def read_plan(self) -> dict[str, Any]:
@@ -88,9 +91,9 @@ class SweepFolder:
         if not path.is_file():
             raise RunFolderError(f"{self.path} is not the folder of a sweep: it has no {PLAN}")
         try:
-            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            document: dict[str, Any] = read_json(path, PLAN_BYTES)
             document["statistic"], document["runs"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunFolderError(f"{path} is damaged ({error}); move the folder away") from error
         return document
 
@@ -102,12 +105,12 @@ class SweepFolder:
         """The rows of `runs.jsonl`; empty if there is none."""
         path = self.path / ROWS
         try:
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            rows = [parse_json(line) for line in read_lines(path)]
             if not all(isinstance(row, dict) and "run" in row for row in rows):
                 raise ValueError("a row without 'run'")
         except FileNotFoundError:
             return []
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise RunFolderError(f"{path} is damaged ({error}); move it away") from error
         return rows
 
@@ -144,9 +147,9 @@ class SweepFolder:
         """Run name → its newest event; incomplete lines are ignored."""
         found: dict[str, dict[str, Any]] = {}
         with suppress(FileNotFoundError):
-            for line in (self.path / EVENTS).read_text(encoding="utf-8").splitlines():
+            for line in read_lines(self.path / EVENTS):
                 with suppress(ValueError, KeyError, TypeError):
-                    event = json.loads(line)
+                    event = parse_json(line)
                     found[event["run"]] = event
         return found
 
@@ -154,7 +157,7 @@ class SweepFolder:
         """A JSON file of a run folder, None if it is missing; raise if it is damaged."""
         path = self.run_path(name) / file
         try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            found: dict[str, Any] = read_json(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, OSError) as error:
@@ -184,14 +187,14 @@ class SweepFolder:
     def newest_metrics(self, name: str) -> dict[str, Any]:
         """The last complete line of the run's metrics; empty if there is none."""
         try:
-            with (self.run_path(name) / "metrics.jsonl").open("rb") as file:
+            with open_regular(self.run_path(name) / "metrics.jsonl") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - 16_384))
                 lines = file.read().split(b"\n")[:-1]
         except (FileNotFoundError, NotADirectoryError):
             return {}
         for line in reversed(lines):
             with suppress(ValueError):
-                found = json.loads(line)
+                found = parse_json(line)
                 if isinstance(found, dict):
                     return found
         return {}

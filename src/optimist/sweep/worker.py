@@ -132,9 +132,10 @@ def _train_or_resume(path: Path, config: RunConfig, lock_timeout: float) -> None
     while True:
         try:
             if (path / "config.toml").exists():
-                if RunDir.read(path).config != config:
+                named = config.env.id if ":" in config.env.id else ""  # the sweep file, which the user named, names it
+                if RunDir.read(path, named).config != config:
                     raise ConfigError(f"{path} has other settings than the sweep file; move it away or change the file")
-                resume(path, progress=False)
+                resume(path, env=named, wandb=config.wandb, progress=False)
             else:
                 _remove_empty_run(path)
                 train(config, path, progress=False)

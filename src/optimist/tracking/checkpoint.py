@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ import safetensors.torch
 from safetensors import SafetensorError
 
 import optimist
-from optimist.errors import CheckpointError
+from optimist.errors import CheckpointError, OptimistError
+from optimist.reading import open_regular, read_json
 from optimist.tracking.files import disk_errors, sync
 from optimist.tracking.nested import Nested, Packed, pack, unpack
 
@@ -54,13 +57,25 @@ def load_checkpoint(path: Path) -> Nested:
     for name, record in manifest["files"].items():
         _verify(path, name, record)
     try:
-        structure = json.loads((path / STATE).read_text(encoding="utf-8"))
+        structure = read_json(path / STATE)
         # clone: safetensors maps the file, which may be deleted while the run continues
         tensors = {name: value.clone() for name, value in safetensors.torch.load_file(path / TENSORS).items()}
         arrays = safetensors.numpy.load_file(path / ARRAYS)
         return unpack(Packed(structure, tensors, arrays))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
         raise _broken(path, f"it cannot be read ({error})") from error
+
+
+@contextmanager
+def restoring(origin: str) -> Iterator[None]:
+    """Raise CheckpointError where a saved state does not fit what it is loaded into."""
+    try:
+        yield
+    except OptimistError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())[:300]
+        raise CheckpointError(f"{origin} does not fit its config: {reason}") from error
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
@@ -90,7 +105,9 @@ def clean_leftovers(folder: Path) -> None:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir()]
+    found = [
+        path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    ]
     return sorted(found, key=checkpoint_step)
 
 
@@ -120,7 +137,7 @@ def _swap_in(temporary: Path, target: Path) -> None:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
@@ -131,13 +148,13 @@ def _digest_of(manifest: dict[str, Any]) -> str:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     step = checkpoint_step(path)
-    if not path.is_dir():
-        raise CheckpointError(f"no checkpoint at {path}")
+    if path.is_symlink() or not path.is_dir():
+        raise CheckpointError(f"no checkpoint at {path}; expected a folder")
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(path / MANIFEST)
         intact = manifest["sha256"] == _digest_of(manifest)
         format_, recorded_step, names = manifest["format"], manifest["step"], set(manifest["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise _broken(path, f"{MANIFEST} is missing or unreadable") from error
     if format_ != FORMAT:
         raise CheckpointError(f"checkpoint {path} has format {format_}; this version of optimist reads {FORMAT}")

@@ -43,6 +43,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write(temporary)` and rename the result to `path`: readers see the old file or the new one."""
     temporary = path.with_name(f".tmp-{path.name}")
     with disk_errors(path):
+        temporary.unlink(missing_ok=True)  # it may be a link
         try:
             write(temporary)
             sync(temporary)
@@ -98,7 +99,7 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         with disk_errors(folder):
-            self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,23 +18,29 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from optimist.config import RunConfig
-from optimist.config.toml import from_saved, to_toml
-from optimist.errors import CheckpointError, OptimistError, RunFolderError
+from optimist.config.toml import TOML_BYTES, from_saved, to_toml
+from optimist.errors import CheckpointError, ConfigError, OptimistError, RunFolderError
+from optimist.reading import parse_json, read_json, read_text, require_folder, require_regular
 from optimist.tracking import checkpoint
 from optimist.tracking.files import LOCK, FolderLock, disk_errors, write_json, write_text, write_whole
 from optimist.tracking.nested import Nested
 from optimist.tracking.writers import MetricsLog
 
 CONFIG, METRICS, SUMMARY, FINAL = "config.toml", "metrics.jsonl", "summary.json", "final.safetensors"
+FILES = (CONFIG, METRICS, SUMMARY, FINAL, LOCK)
+FOLDERS = ("checkpoints", "tensorboard", "wandb")
 WORDS = "optimist"
+IMPORTS_BY_KEYWORD = ("GymV21Environment-v0", "GymV26Environment-v0")
+"""Ids of Gymnasium whose keyword `env_id` can name a module to import."""
 
 
 class RunDir:
     """One run's folder: `create` a new one, `open` an existing one to resume it, `read` one without the lock."""
 
-    def __init__(self, path: Path, lock: FolderLock | None) -> None:
+    def __init__(self, path: Path, lock: FolderLock | None, env: str = "") -> None:
         self.path = path
         self._lock = lock
+        self._env = env  # `module:id` that the user named
         self._fresh = self._made = False  # whether this object started the run; and made the folder
 
     @classmethod
@@ -58,10 +65,10 @@ class RunDir:
         return run
 
     @classmethod
-    def open(cls, path: Path) -> RunDir:
-        """An existing run, locked; incomplete files of a killed writer are removed."""
+    def open(cls, path: Path, env: str = "") -> RunDir:
+        """An existing run, locked; incomplete files of a killed writer are removed. `env` as in `read`."""
         path = _existing(path)
-        run = cls(path, FolderLock(path))
+        run = cls(path, FolderLock(path), env)
         try:
             with disk_errors(path):
                 checkpoint.clean_leftovers(run.checkpoints)
@@ -73,9 +80,12 @@ class RunDir:
         return run
 
     @classmethod
-    def read(cls, path: Path) -> RunDir:
-        """An existing run, read only; works while another process trains it."""
-        return cls(_existing(path), None)
+    def read(cls, path: Path, env: str = "") -> RunDir:
+        """An existing run, read only; works while another process trains it.
+
+        `env`: an id `module:id` that the user named; without it, a config that names a module is refused.
+        """
+        return cls(_existing(path), None, env)
 
     @property
     def checkpoints(self) -> Path:
@@ -85,8 +95,14 @@ class RunDir:
     @cached_property
     def config(self) -> RunConfig:
         """The full config of the run."""
-        text = (self.path / CONFIG).read_text(encoding="utf-8")
-        return from_saved(text, str(self.path / CONFIG), to_resume=self._lock is not None)
+        path = self.path / CONFIG
+        try:
+            text = read_text(path, TOML_BYTES)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunFolderError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        config = from_saved(text, str(path), to_resume=self._lock is not None)
+        _check_named(config.env.id, self._env, path)
+        return config
 
     @cached_property
     def metrics(self) -> MetricsLog:
@@ -132,13 +148,16 @@ class RunDir:
     def read_summary(self) -> dict[str, Any] | None:
         """summary.json, or None while the run is in progress."""
         path = self.path / SUMMARY
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
         try:
-            summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            summary = read_json(path)
+            if not isinstance(summary, dict):
+                raise ValueError("expected a JSON object")
+        except (OSError, ValueError) as error:
             raise RunFolderError(
-                f"{path} is damaged: {error}; delete it, and `optimist resume` writes a new one"
+                f"{path} is damaged: {getattr(error, 'strerror', None) or error}; delete it, and `optimist resume` "
+                "writes a new one"
             ) from error
         return summary
 
@@ -160,7 +179,7 @@ class RunDir:
         if not (self.path / FINAL).exists():
             return False
         with self._opened_final() as (_, words):
-            return int(words.get("steps", 0)) >= (self.last_saved or 0)
+            return _steps(words) >= (self.last_saved or 0)
 
     def read_final(self) -> tuple[dict[str, Tensor], dict[str, str]]:
         """The final policy's weights and metadata."""
@@ -177,7 +196,10 @@ class RunDir:
         path = self.path / FINAL
         try:
             with safe_open(path, framework="pt") as file:
-                yield file, json.loads((file.metadata() or {}).get(WORDS, "{}"))
+                words = parse_json((file.metadata() or {}).get(WORDS, "{}"))
+                if not isinstance(words, dict):
+                    raise ValueError("its metadata is no JSON object")
+                yield file, words
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
 
@@ -238,10 +260,37 @@ def _content(path: Path) -> set[str]:
 
 
 def _existing(path: Path) -> Path:
+    """The path, if a run is there that holds files and folders of its own and no links to others."""
     path = Path(path)
-    if not (path / CONFIG).is_file():
+    if not os.path.lexists(path / CONFIG):
         raise RunFolderError(f"{path} is not a run folder; it has no {CONFIG}")
+    for names, require in ((FILES, require_regular), (FOLDERS, require_folder)):
+        for name in names:
+            if os.path.lexists(path / name):
+                try:
+                    require(path / name)
+                except OSError as error:
+                    raise RunFolderError(f"cannot use {path / name}: {error.strerror}") from error
     return path
+
+
+def _check_named(env_id: str, named: str, source: Path) -> None:
+    """Raise if the saved id imports a module and the user has not named it: a run folder may be a stranger's."""
+    if named and named != env_id:
+        raise ConfigError(f"{source} names the environment '{env_id}'; got --env {named}")
+    if (":" in env_id or env_id in IMPORTS_BY_KEYWORD) and not named:
+        raise ConfigError(
+            f"{source} names the environment '{env_id}', whose module would be imported and run; if you trust it, "
+            f"add --env {env_id}, in Python env='{env_id}'"
+        )
+
+
+def _steps(words: Mapping[str, Any]) -> int:
+    """The number of steps in the metadata of final.safetensors."""
+    try:
+        return int(words.get("steps", 0))
+    except (TypeError, ValueError):
+        raise ValueError(f"its number of steps is {words['steps']!r}") from None
 
 
 def _not_empty(path: Path) -> RunFolderError:

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from optimist.config import RunConfig
 from optimist.envs.family import family_of
 from optimist.envs.make import make_envs
-from optimist.errors import CheckpointError, RunFolderError, ShapeMismatch
+from optimist.errors import RunFolderError, ShapeMismatch
 from optimist.networks.policy import PolicyNetwork
+from optimist.tracking.checkpoint import restoring
 from optimist.tracking.run_dir import RunDir
 from optimist.training.build import make_policy
 
@@ -79,23 +80,27 @@ class Agent:
         return int(result[0]) if result[0].ndim == 0 else result[0]
 
 
-def load(run: str | Path, device: str = "cpu") -> Agent:
-    """The agent of a finished run."""
-    folder = RunDir.read(Path(run))
+def load(run: str | Path, device: str = "cpu", *, env: str = "") -> Agent:
+    """The agent of a finished run.
+
+    `env`: the run's environment again, where its id names a module to import (`mypackage:MyEnv-v0`).
+    """
+    folder = RunDir.read(Path(run), env)
     weights, words = folder.read_final()
     config, steps = replace(folder.config, device=device), int(words.get("steps", folder.config.total_steps))
     return _make_agent(config, weights, folder.path, steps, origin=f"{run}/final.safetensors")
 
 
-def newest_agent(run: Path) -> tuple[Agent, str]:
+def newest_agent(run: Path, env: str = "") -> tuple[Agent, str]:
     """A run's final agent, or that of its newest checkpoint while it is in progress, and in words which of the two."""
-    folder = RunDir.read(run)
+    folder = RunDir.read(run, env)
     if folder.has_final:
         (weights, words), which = folder.read_final(), "final policy"
         step = int(words.get("steps", folder.config.total_steps))
     else:
         step, state = newest_checkpoint(folder)
-        weights, which = state["policy"], f"policy at step {step:,}"
+        with restoring(f"the newest checkpoint of {run}"):
+            weights, which = state["policy"], f"policy at step {step:,}"
     config, origin = replace(folder.config, device="cpu"), f"the {which} of {run}"
     return _make_agent(config, weights, folder.path, step, origin=origin), which
 
@@ -106,7 +111,8 @@ def newest_checkpoint(folder: RunDir) -> tuple[int, dict[str, Any]]:
     if state is None:
         first = min(folder.config.checkpoint_every, folder.config.total_steps)
         raise RunFolderError(f"{folder.path} has no checkpoint yet; the first is saved at {first:,} steps")
-    return state["update"] * folder.config.batch_size, state["algorithm"]
+    with restoring(f"the newest checkpoint of {folder.path}"):
+        return int(state["update"]) * folder.config.batch_size, state["algorithm"]
 
 
 def _make_agent(config: RunConfig, weights: dict[str, torch.Tensor], run: Path, steps: int, *, origin: str) -> Agent:
@@ -116,10 +122,8 @@ def _make_agent(config: RunConfig, weights: dict[str, torch.Tensor], run: Path, 
         spaces = envs.single_observation_space, envs.single_action_space
     finally:
         envs.close()
-    try:
+    with restoring(origin):
         policy.load_state_dict(weights)
-    except RuntimeError as error:
-        raise CheckpointError(f"{origin} does not fit its config: {' '.join(str(error).split())}") from error
     return Agent(policy, config, *spaces, run=run, steps=steps)
 
 

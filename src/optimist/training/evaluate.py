@@ -106,16 +106,19 @@ def summarize(played: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def evaluate(
-    run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0, *, progress: bool = False
+    run: Path, episodes: int = 100, greedy: bool = False, seed: int = 0, *, env: str = "", progress: bool = False
 ) -> dict[str, Any]:
-    """Evaluate a run's final policy on fresh episodes, or that of its newest checkpoint while it trains."""
-    agent, which = newest_agent(run)
+    """Evaluate a run's final policy on fresh episodes, or that of its newest checkpoint while it trains.
+
+    `env` as in `load`.
+    """
+    agent, which = newest_agent(run, env)
     prepare_torch(agent.config)
     fresh = derive_seed(seed, "evaluation")
-    env, task = agent.config.env, agent.config.seed
+    settings, task = agent.config.env, agent.config.seed
     with counting(f"playing {episodes:,} episodes", episodes, progress) as tick:
-        played = play(agent.policy, env, episodes, greedy=greedy, seed=fresh, task_seed=task, tick=tick)
-    return {"run": str(run), "seed": seed, **summarize_policy(played, env, which, greedy=greedy)}
+        played = play(agent.policy, settings, episodes, greedy=greedy, seed=fresh, task_seed=task, tick=tick)
+    return {"run": str(run), "seed": seed, **summarize_policy(played, settings, which, greedy=greedy)}
 
 
 def summarize_policy(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optimist.config import RunConfig
 from optimist.config.toml import differences, from_toml
-from optimist.errors import ConfigError, RunFolderError
+from optimist.errors import CheckpointError, ConfigError, RunFolderError, ShapeMismatch
+from optimist.tracking.checkpoint import restoring
 from optimist.tracking.run_dir import RunDir
 from optimist.training.trainer import Trainer, with_resume_hint
 
@@ -16,9 +18,12 @@ LEARNING = ("algorithm.", "opr.", "sil.")
 """Settings that playing does not depend on."""
 
 
-def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
-    """Continue a run from its newest checkpoint and return its summary; a finished run is left as it is."""
-    with RunDir.open(path) as run, with_resume_hint(run):
+def resume(path: Path, *, env: str = "", wandb: bool = False, progress: bool = True) -> dict[str, Any]:
+    """Continue a run from its newest checkpoint and return its summary; a finished run is left as it is.
+
+    `env` as in `load`. `wandb`: send metrics to Weights & Biases; a config alone does not, it may be a stranger's.
+    """
+    with RunDir.open(path, env) as run, with_resume_hint(run):
         summary = run.read_summary()
         if summary is not None:
             if progress:
@@ -28,7 +33,9 @@ def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
             raise RunFolderError(
                 f"{path} is finished and has no checkpoint to continue from; start a new run with --out DIR"
             )
-        trainer = Trainer(run.config, run)
+        trainer = Trainer(replace(run.config, wandb=wandb), run)
+        if run.config.wandb and not wandb:
+            trainer.notes.append("Weights & Biases: off; config.toml asks for it, and --wandb turns it on")
         state = run.load_checkpoint()
         if state is not None:
             restore(trainer, state)
@@ -39,16 +46,20 @@ def resume(path: Path, *, progress: bool = True) -> dict[str, Any]:
 
 def restore(trainer: Trainer, state: dict[str, Any]) -> None:
     """Load a checkpoint's state into a trainer whose config may have changed since."""
-    config, before = trainer.config, from_toml(RunConfig, state["config"])
+    config, origin = trainer.config, f"the checkpoint in {trainer.run_dir.path}"
+    with restoring(origin):
+        before = replace(from_toml(RunConfig, state["config"]), wandb=config.wandb)
+        update = int(state["update"])
     _check_steps_and_seed(before, config)
     changed = differences(before, config)
     if changed:
         trainer.notes.append(f"config.toml was changed since the checkpoint: {', '.join(changed)}")
     # Only the final episodes are left, which any device can play; a changed learner is still checked as a whole.
-    finished = state["update"] >= config.total_updates and not any(c.startswith(LEARNING) for c in changed)
+    finished = update >= config.total_updates and not any(c.startswith(LEARNING) for c in changed)
     try:
-        trainer.load_state_dict(state, weights_only=finished)
-    except (RuntimeError, KeyError, ValueError, IndexError) as error:
+        with restoring(origin):
+            trainer.load_state_dict(state, weights_only=finished)
+    except (CheckpointError, ConfigError, ShapeMismatch) as error:
         if not changed:
             raise
         raise ConfigError(

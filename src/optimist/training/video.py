@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.errors import ConfigError, missing_extra
-from optimist.tracking.files import disk_errors
+from optimist.tracking.files import disk_errors, write_whole
 
 Picture = NDArray[np.uint8]
 NEEDED = {".gif": ("a GIF", "pillow", "PIL"), ".mp4": ("an MP4", "imageio-ffmpeg", "imageio_ffmpeg")}
@@ -27,11 +27,8 @@ def write_film(pictures: Sequence[Picture], path: Path, fps: float) -> None:
     enlarged = [_enlarge(picture) for picture in pictures]
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".gif":
-            _write_gif(enlarged, path, fps)
-        else:
-            path.open("ab").close()  # ffmpeg's own words about a file it cannot write are many
-            _write_mp4(enlarged, path, fps)
+    write = _write_gif if path.suffix == ".gif" else _write_mp4
+    write_whole(path, lambda temporary: write(enlarged, temporary, fps))
 
 
 def check_kind(path: Path) -> None:
@@ -63,6 +60,7 @@ def _write_gif(pictures: Sequence[Picture], path: Path, fps: float) -> None:
 def _write_mp4(pictures: Sequence[Picture], path: Path, fps: float) -> None:
     from imageio_ffmpeg import write_frames
 
+    path.open("ab").close()  # ffmpeg's own words about a file it cannot write are many
     height, width = pictures[0].shape[:2]
     writer: Any = write_frames(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
     writer.send(None)

@@ -17,6 +17,7 @@ from optimist.envs.tabular.picture import picture_of, text_of
 from optimist.envs.wrappers import AnyVectorEnv
 from optimist.errors import ConfigError
 from optimist.rollout.stepper import VectorStepper
+from optimist.tracking.checkpoint import restoring
 from optimist.tracking.progress import counting
 from optimist.tracking.run_dir import RunDir
 from optimist.training.agent import newest_agent, newest_checkpoint
@@ -39,10 +40,10 @@ class Film:
 
 
 def film_agent(
-    run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000, progress: bool = False
+    run: Path, *, seed: int = 0, greedy: bool = False, max_steps: int = 2_000, env: str = "", progress: bool = False
 ) -> Film:
     """Play one episode with the run's final policy, or with its newest checkpoint while it trains."""
-    agent, which = newest_agent(run)
+    agent, which = newest_agent(run, env)
     config = agent.config
     prepare_torch(config)
     envs, mode = _visible(config.env, config.seed)
@@ -72,16 +73,17 @@ def film_agent(
     return film
 
 
-def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000) -> Film:
+def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000, env: str = "") -> Film:
     """The episode with the `rank`-th highest return in the newest checkpoint's memory, 1 for the best."""
-    folder = RunDir.read(run)
+    folder = RunDir.read(run, env)
     sil = folder.config.sil
     anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(sil, enabled=False)))
     if not isinstance(anchor, OptimisticRegularizer):
         raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
     step, state = newest_checkpoint(folder)
     memory = anchor.memory
-    memory.load_state_dict((state["anchor"]["opr"] if sil.enabled else state["anchor"])["memory"])
+    with restoring(f"the newest checkpoint of {run}"):
+        memory.load_state_dict((state["anchor"]["opr"] if sil.enabled else state["anchor"])["memory"])
     number = len(memory.episodes)
     if not 1 <= rank <= number:
         which = f"--episode must be 1 to {number}, got {rank}" if number else "there is none to show"

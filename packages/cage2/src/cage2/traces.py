@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,7 @@ def open_regular(path: str | Path) -> io.BufferedReader:
     return Path(path).open("rb")
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
+def _lines(file: gzip.GzipFile | lzma.LZMAFile) -> Iterator[bytes]:
     """The lines of a decompressed file; raise where one is longer than any episode, or all are too many."""
     total = 0
     while line := file.readline(LINE_BYTES + 1):
