@@ -105,17 +105,33 @@ def test_a_run_stopped_by_a_signal_and_resumed_equals_an_uninterrupted_one(tmp_p
     assert lines_of(stopped) == lines_of(tmp_path / "whole")
 
 
-def test_a_tampered_checkpoint_is_refused_in_one_line(tmp_path, capsys):
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_continues(tmp_path, capsys):
     path = tmp_path / "run"
+    assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(tmp_path / "whole"), "--quiet"]) == 0
     assert main(["train", *SMALL, "--checkpoint-every", "1024", "--out", str(path), "--quiet"]) == 0
     (path / "summary.json").unlink()  # as if the run were unfinished
     newest, older = sorted((path / "checkpoints").iterdir(), reverse=True)
     with (newest / "tensors.safetensors").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7f")
+    capsys.readouterr()
+    assert main(["resume", str(path), "--quiet"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"optimist: checkpoint {newest} is damaged: tensors.safetensors does not match its checksum")
+    assert line.endswith(f"it is now damaged-{newest.name}; {older.name} is used instead")
+    assert lines_of(path) == lines_of(tmp_path / "whole")
+
+
+def test_without_an_intact_checkpoint_a_run_is_refused_in_one_line(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert main(["train", *SMALL, "--out", str(path), "--quiet"]) == 0
+    (path / "summary.json").unlink()
+    for checkpoint in (path / "checkpoints").iterdir():
+        (checkpoint / "state.json").write_text("{}")
+    capsys.readouterr()
     assert main(["resume", str(path)]) == 2
     err = capsys.readouterr().err
-    assert err.endswith(f"tensors.safetensors does not match its checksum; remove it to resume from {older.name}\n")
+    assert err.endswith("; there is no other to continue from\n")
     assert err.count("\n") == 1
 
 

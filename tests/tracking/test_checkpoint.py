@@ -100,7 +100,7 @@ def test_damage_to_any_file_is_detected(tmp_path, name, damage):
     with pytest.raises(CheckpointError) as caught:
         load_checkpoint(path)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith("remove it to resume from step-1")
+    assert "step-2 is damaged: " in str(caught.value)
 
 
 def test_a_changed_number_in_the_manifest_is_detected(tmp_path):
@@ -108,7 +108,7 @@ def test_a_changed_number_in_the_manifest_is_detected(tmp_path):
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["files"]["state.json"]["bytes"] += 1
     (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=r"manifest.json was changed; there is no older one"):
+    with pytest.raises(CheckpointError, match=r"manifest.json was changed"):
         load_checkpoint(path)
 
 

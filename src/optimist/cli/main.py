@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "compare methods in minutes: CAGE Challenge 2, or DeepSea",
     "train": "train from a preset, into a run folder",
     "resume": "resume a stopped run exactly where it stopped",
+    "doctor": "check a run folder, and repair what can be",
     "sweep": "train every run of a sweep file, on this machine or a Ray cluster",
     "evaluate": "evaluate a run's policy over episodes",
     "export": "export a run's policy to CybORG or ONNX",

@@ -179,10 +179,19 @@ class Collector:
         }
 
     def _check_finite(self, columns: Columns) -> None:
-        if columns.obs.is_floating_point() and not bool(torch.isfinite(columns.obs).all()):
-            raise NonFiniteLoss(f"{self.config.id} gave an observation that is nan or infinite")
-        if not np.isfinite(columns.rewards).all():
-            raise NonFiniteLoss(f"{self.config.id} gave a reward that is nan or infinite")
+        """Raise where an environment gave nan or infinity, with the environment and the step."""
+        if columns.obs.is_floating_point():
+            self._require_finite("an observation", torch.isfinite(columns.obs).flatten(2).all(2).cpu().numpy())
+        self._require_finite("a reward", np.isfinite(columns.rewards))
+
+    def _require_finite(self, what: str, finite: Array) -> None:
+        if not finite.all():
+            t, n = np.argwhere(~finite)[0].tolist()
+            step = self.steps_done - finite.size + t * finite.shape[1] + n
+            raise NonFiniteLoss(
+                f"{self.config.id} gave {what} that is nan or infinite: environment {n}, step {step:,}; repair the "
+                "environment, earlier checkpoints are intact"
+            )
 
     def _stored_actions(self, columns: Columns) -> Tensor:
         """The actions to learn from: the executed ones where the environment overrode some."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -46,7 +47,7 @@ def save_checkpoint(folder: Path, step: int, state: Nested, keep: int = 2) -> Pa
             _swap_in(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        for old in _checkpoints(folder)[:-keep]:
+        for old in all_checkpoints(folder)[:-keep]:
             shutil.rmtree(old)
     return target
 
@@ -80,7 +81,7 @@ def restoring(origin: str) -> Iterator[None]:
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """The checkpoint with the most steps, or None."""
-    found = _checkpoints(folder)
+    found = all_checkpoints(folder)
     return found[-1] if found else None
 
 
@@ -104,7 +105,19 @@ def clean_leftovers(folder: Path) -> None:
         shutil.rmtree(temporary)
 
 
-def _checkpoints(folder: Path) -> list[Path]:
+def set_aside(path: Path) -> Path:
+    """Rename a damaged checkpoint, so that it is not used again; return its new name."""
+    for number in itertools.count(1):
+        target = path.with_name(f"damaged-{path.name}" + f"-{number}" * (number > 1))
+        if not os.path.lexists(target):
+            with disk_errors(path):
+                os.replace(path, target)
+            return target
+    raise AssertionError("unreachable")
+
+
+def all_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the newest last."""
     found = [
         path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
     ]
@@ -177,6 +190,4 @@ def _verify(path: Path, name: str, record: dict[str, Any]) -> None:
 
 
 def _broken(path: Path, reason: str) -> CheckpointError:
-    older = [other.name for other in _checkpoints(path.parent) if checkpoint_step(other) < checkpoint_step(path)]
-    advice = f"remove it to resume from {older[-1]}" if older else "there is no older one to resume from"
-    return CheckpointError(f"checkpoint {path} is damaged: {reason}; {advice}")
+    return CheckpointError(f"checkpoint {path} is damaged: {reason}")

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -131,14 +132,34 @@ class RunDir:
         return f"{command} continues at step {saved:,}"
 
     def load_checkpoint(self) -> Nested | None:
-        """The newest checkpoint's state, or None; a locked run's metrics.jsonl is cut back to that step."""
-        newest = checkpoint.latest_checkpoint(self.checkpoints)
-        saved = {"metrics_bytes": 0, "state": None} if newest is None else checkpoint.load_checkpoint(newest)
-        if not isinstance(saved, dict) or saved.keys() != {"metrics_bytes", "state"}:
-            raise CheckpointError(f"checkpoint {newest} was not saved by a training run")
+        """The state of the newest intact checkpoint, or None.
+
+        A locked run's metrics.jsonl is cut back to that step, and damaged newer checkpoints are set aside.
+        """
+        saved = self._newest_intact()
         if self._lock is not None:
             self.metrics.truncate(saved["metrics_bytes"])
         return saved["state"]
+
+    def _newest_intact(self) -> dict[str, Any]:
+        """The newest checkpoint that is intact; newer ones that are damaged are named on stderr."""
+        damaged: dict[Path, CheckpointError] = {}
+        for path in reversed(checkpoint.all_checkpoints(self.checkpoints)):
+            try:
+                saved = checkpoint.load_checkpoint(path)
+                if not isinstance(saved, dict) or saved.keys() != {"metrics_bytes", "state"}:
+                    raise CheckpointError(f"checkpoint {path} was not saved by a training run")
+            except CheckpointError as found:
+                damaged[path] = found
+                continue
+            for broken, error in damaged.items():
+                kept = checkpoint.set_aside(broken) if self._lock is not None else broken
+                aside = f"; it is now {kept.name}" if kept != broken else ""
+                print(f"optimist: {error}{aside}; {path.name} is used instead", file=sys.stderr)
+            return saved
+        for error in damaged.values():
+            raise CheckpointError(f"{error}; there is no other to continue from")
+        return {"metrics_bytes": 0, "state": None}
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write summary.json atomically."""
