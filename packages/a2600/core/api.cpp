@@ -69,10 +69,6 @@ A2600_API void a2600_game_free(Game* game) { delete game; }
 A2600_API size_t a2600_console_size() { return sizeof(Console); }
 A2600_API void a2600_load(const Game* game, Console* console) { load_game(*game, *console, plain_shades()); }
 A2600_API void a2600_reset(const Game* game, Console* console) { reset_console(*game, *console, plain_shades()); }
-A2600_API void a2600_frame(const Game* game, Console* console, i32 held, i32 switches, i32 drawn) {
-    set_inputs(*game, console->state, u8(held), u8(switches));
-    run_frame(*game, *console, plain_shades(), drawn != 0);
-}
 A2600_API void a2600_act(const Game* game, Console* console, i32 action, i32 drawn) {
     play_frame(*game, *console, plain_shades(), ACTIONS[action], drawn != 0);
 }
@@ -82,7 +78,6 @@ A2600_API void a2600_signals(const Console* console, i32* out) {
     const Play& play = console->state.play;
     out[0] = play.reward, out[1] = play.lives, out[2] = play.over;
 }
-A2600_API i32 a2600_check(const Game* game, Console* console) { return check_state(*game, console->state); }
 
 // Many environments. `shades`: 256 greys; `rgb`: 256 colours; `actions`: the number of each action of the agent.
 A2600_API Pool* a2600_pool_new(const Game* game, const Options* options, const u8* shades, const u8* rgb, const i32* actions,

@@ -7,7 +7,10 @@ namespace a2600 {
 
 inline bool within(i64 value, i64 low, i64 high) { return value >= low && value <= high; }
 
-constexpr i64 TIME = 1 << 30;
+// Noted times are shifted with each frame and kept once they are below -2^29, see `later`; sums of a few fit in 32 bits.
+constexpr i64 OLDEST = -(1 << 29) - 4 * i64(MAX_PARTIAL);
+constexpr i64 NEWEST_CYCLE = i64(MAX_PARTIAL) + 2 * MAX_CYCLES, NEWEST_CLOCK = 3 * NEWEST_CYCLE;
+constexpr i64 COUNT = 1 << 30;
 
 inline bool valid_generator(const Generator& g) { return within(g.index, 0, 624); }
 
@@ -27,11 +30,12 @@ inline bool check_state(const Game& game, State& state) {
     if (cpu.carry > 1 || cpu.overflow > 1 || cpu.jammed > 1 || !within(cpu.cycles, 0, MAX_PARTIAL + MAX_CYCLES)) return false;
     if (cpu.other & ~(BREAK | DECIMAL | INTERRUPT)) return false;
     bool shift = riot.shift == 0 || riot.shift == 3 || riot.shift == 6 || riot.shift == 10;
-    if (!shift || !within(riot.timer_set, -TIME, 1 << 27) || !within(riot.expiry_read, -TIME, 1 << 27)) return false;
-    if (!within(t.origin, 1 - LINE, 0) || !within(t.line, 0, HEIGHT) || !within(t.line_start, -TIME, 1 << 27)) return false;
+    if (!shift || !within(riot.timer_set, OLDEST, NEWEST_CYCLE) || !within(riot.expiry_read, OLDEST, NEWEST_CYCLE)) return false;
+    if (!within(t.origin, 1 - LINE, 0) || !within(t.line, 0, HEIGHT) || !within(t.line_start, OLDEST, NEWEST_CLOCK)) return false;
     bool drawing = t.line < HEIGHT && within(i64(t.drawn) - t.line_start, 0, LINE - 1);
     if (t.drawn != NEVER && !drawing) return false;
-    if (!within(t.last_hmove, -TIME, NEVER) || !within(t.vsync_end, -TIME, NEVER) || !within(t.dump_end, -TIME, NEVER)) return false;
+    if (!within(t.last_hmove, OLDEST, NEWEST_CLOCK) || !within(t.dump_end, OLDEST, NEWEST_CYCLE)) return false;
+    if (t.vsync_end != NEVER && !within(t.vsync_end, OLDEST, NEWEST_CLOCK)) return false;
     for (u8 position : t.position) {
         if (position >= WIDTH) return false;
     }
@@ -40,7 +44,7 @@ inline bool check_state(const Game& game, State& state) {
     }
     if (game.kind == Kind::E0 && play.bank[3] != 7) return false;
     if (!within(play.parity, 0, 1) || !within(play.paddle, PADDLE_MIN, PADDLE_MAX)) return false;
-    if (!within(play.last_action, 0, 17) || !within(play.frames, 0, TIME) || !within(play.partial, 0, 1)) return false;
+    if (!within(play.last_action, 0, 17) || !within(play.frames, 0, COUNT) || !within(play.partial, 0, 1)) return false;
     if (!valid_generator(state.boot) || !valid_generator(state.sticky)) return false;
     forget_masks(t);
     return true;
@@ -56,8 +60,8 @@ inline u64 layout_of(const Shared& shared) {
 
 inline bool check_env(const Shared& shared, Env& env) {
     if (env.magic != ENV_MAGIC || env.layout != layout_of(shared)) return false;
-    if (!within(env.newest, 0, shared.options.stack - 1) || !within(env.frames, 0, TIME)) return false;
-    if (!within(env.all_frames, 0, TIME) || !valid_generator(env.starts)) return false;
+    if (!within(env.newest, 0, shared.options.stack - 1) || !within(env.frames, 0, COUNT)) return false;
+    if (!within(env.all_frames, 0, COUNT) || !valid_generator(env.starts)) return false;
     if (!check_state(*shared.game, env.console.state)) return false;
     return !env.has_initial || check_state(*shared.game, env.initial);
 }

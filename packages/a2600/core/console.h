@@ -48,9 +48,9 @@ struct Riot {
 // The six objects that TIA draws, in the order of its collision logic.
 enum Object { P0, M0, P1, M1, BL, PF, OBJECTS };
 
-// One bit a pixel, pixel 0 in bit 0.
+// One bit a pixel, pixel 0 in bit 0; bits above 159 are 0.
 struct Mask {
-    u64 word[3];
+    u64 word[4];
 };
 
 // TIA: the picture chip. Times are colour clocks from the beginning of the frame.

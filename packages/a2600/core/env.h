@@ -205,7 +205,7 @@ inline void step_env(const Shared& shared, Env& env, u8 action, u8* out, u8* fin
             if (!again) actions[played & 255] = sticky_action(shared, env, action);
             act(shared, env, actions[played & 255], all || left < 2);
             played++;
-            reward += state.play.reward;
+            reward = i32(u32(reward) + u32(state.play.reward));  // hostile RAM may overflow, and wraps
             over = state.play.over;
             lost = (o.episodic_life || o.life_loss_info) && state.play.lives < env.lives;
             ends = over || (lost && o.episodic_life) || env.frames + played >= o.max_frames;

@@ -58,6 +58,22 @@ void random_program(u8* rom, i32 size) {
         if (below(4) == 0) rom[at + 1] = u8(0xe0 + below(32)), rom[at + 2] = 0xff;
     }
     for (i32 bank = 1024; bank <= size; bank += 1024) rom[bank - 3] = u8(0xf0 | below(16));
+    if (below(64) == 0) memset(rom, below(2) ? 0xea : int(below(256)), size_t(size));  // one instruction, again and again
+}
+
+// Change a byte or a number of a saved environment; states and their counters more often than pictures.
+void damage(std::vector<u8>& state) {
+    constexpr size_t COUNTERS = sizeof(Cpu) + sizeof(Riot) + sizeof(Tia) + sizeof(Play) + 16;
+    size_t at = below(4) ? below(sizeof(State)) : below(u32(state.size()));
+    if (below(3) == 0) at = offsetof(Env, console) + below(COUNTERS);
+    if (below(4) == 0) {
+        i32 values[8] = {0, -1, 1, NEVER, 1 << 26, -(1 << 29), INT32_MAX, INT32_MIN};
+        i32 value = i32(u32(values[below(8)]) + below(3) - 1);
+        memcpy(&state[at & ~size_t(3)], &value, sizeof value);
+    } else {
+        u8 values[4] = {0, 255, 128, u8(below(256))};
+        state[at] = values[below(4)];
+    }
 }
 
 }  // namespace
@@ -72,6 +88,7 @@ int main(int count, char** arguments) {
     fill(greys, sizeof greys);
     fill(rgb, sizeof rgb);
     while (done < executions) {
+        long until = done + 400;  // states for each cartridge
         Settings settings = random_settings(i32(below(5)));
         Rules rules = random_rules();
         rom.resize(size_t(settings.size));  // exact: a read past the end is an error
@@ -108,19 +125,12 @@ int main(int count, char** arguments) {
         a2600_pool_receive(pool, &slot, 1, 1, -1);
         play(2);
         a2600_pool_save(pool, 0, good.data());
-        for (int attempt = 0; attempt < 400 && done < executions; attempt++, done++) {
+        for (; done < until && done < executions; done++) {
             bad = good;
-            u32 changes = below(8);
-            for (u32 change = 0; change < changes; change++) {
-                // states and their counters come first; pictures are only pixels
-                size_t part = below(4) ? sizeof(State) : size;
-                size_t at = below(3) == 0 ? offsetof(Env, console) + below(sizeof(Cpu) + sizeof(Riot) + sizeof(Tia) + sizeof(Play) + 16) : below(u32(part));
-                u8 VALUES[4] = {0, 255, 128, u8(below(256))};
-                bad[at] = VALUES[below(4)];
-            }
+            for (u32 changes = below(8); changes; changes--) damage(bad);
             if (a2600_pool_load(pool, 0, bad.data())) {
                 loaded++;
-                play(attempt % 8 == 0 ? 2 : 1);
+                play(done % 8 == 0 ? 2 : 1);
             }
         }
         a2600_pool_free(pool);

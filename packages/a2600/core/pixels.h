@@ -8,6 +8,23 @@
 
 namespace a2600 {
 
+// All pixels of a line at once.
+typedef u64 Pixels __attribute__((vector_size(32)));
+
+ALWAYS_INLINE Pixels pixels_of(const Mask& mask) {
+    Pixels pixels;
+    memcpy(&pixels, mask.word, sizeof pixels);
+    return pixels;
+}
+
+ALWAYS_INLINE bool any(Pixels pixels) {
+#if defined(__AVX2__)
+    return !_mm256_testz_si256(__m256i(pixels), __m256i(pixels));
+#else
+    return pixels[0] | pixels[1] | pixels[2];
+#endif
+}
+
 struct Spread {
     u64 byte[256];  // bit n → byte n: 0 or 255
     Spread() {
@@ -64,14 +81,14 @@ ALWAYS_INLINE void paint32(u8* row, u32 inside, u32 a, u32 b, u32 c, const u8* c
 #endif
 
 // Paint pixels [from, to) of a row; `select`: disjoint masks of the colours 1 to 3, colour 0 is elsewhere.
-ALWAYS_INLINE void paint(u8* row, u32 from, u32 to, const u64 select[3][3], const u8* colors) {
+ALWAYS_INLINE void paint(u8* row, u32 from, u32 to, const Mask select[3], const u8* colors) {
     for (u32 block = from >> 5; block <= (to - 1) >> 5; block++) {
         u32 start = block * 32, inside = ~0u;
         if (from > start) inside &= ~0u << (from - start);
         if (to < start + 32) inside &= ~0u >> (start + 32 - to);
-        u32 word = block >> 1, shift = (block & 1) * 32;
-        paint32(row + start, inside, u32(select[0][word] >> shift), u32(select[1][word] >> shift),
-                u32(select[2][word] >> shift), colors);
+        u32 parts[3];
+        for (int color = 0; color < 3; color++) memcpy(&parts[color], reinterpret_cast<const u8*>(&select[color]) + 4 * block, 4);
+        paint32(row + start, inside, parts[0], parts[1], parts[2], colors);
     }
 }
 

@@ -21,6 +21,15 @@ inline u8 read_timer(Riot& r, i32 cycles) {
     return u8(r.timer - (passed >> r.shift) - (r.expiry_read - (r.timer_set + (r.timer << r.shift))));
 }
 
+// Iterations of the waiting loop that can be skipped: the timer does not reach 0 in them.
+inline i32 skip_wait(const Riot& r, i32 cycles) {
+    if (r.shift < 3) return 0;
+    i32 passed = cycles + 4 - 1 - r.timer_set, left = i32(r.timer - 1) << r.shift;
+    i32 value = r.timer - (passed >> r.shift) - 1;
+    if (value < 2 || value > 127 || passed < 0) return 0;
+    return (left - passed) / 7;
+}
+
 inline u8 riot_read(Riot& r, u32 address, i32 cycles) {
     if (address & 4) {
         if (!(address & 1)) return read_timer(r, cycles);

@@ -59,7 +59,7 @@ inline i32 run_rule(const i32* code, const Values& values) {
         case R_ADD: a = *--top; *top = i32(u32(a) + u32(b)); break;
         case R_SUB: a = *--top; *top = i32(u32(a) - u32(b)); break;
         case R_MUL: a = *--top; *top = i32(u32(a) * u32(b)); break;
-        case R_MOD: a = *--top; *top = b > 0 ? (a % b + b) % b : 0; break;
+        case R_MOD: a = *--top; *top = b > 0 ? (a % b < 0 ? a % b + b : a % b) : 0; break;
         case R_SHR: a = *--top; *top = a >> (b & 31); break;
         case R_BITAND: a = *--top; *top = a & b; break;
         case R_EQ: a = *--top; *top = a == b; break;

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import a2600
 import gymnasium
 import numpy as np
 import pytest
-from a2600.env import AtariVectorEnv
-from a2600.errors import A2600Error, RomError, StateError, UnknownGame
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+
+import a2600
+from a2600.env import AtariVectorEnv
+from a2600.errors import A2600Error, InexactGame, RomError, StateError, UnknownGame
+from a2600.games import all_games
 
 
 def ale_env(game: str, num_envs: int, **options: Any) -> Any:
@@ -218,6 +221,49 @@ def test_actions_outside_the_set_are_refused() -> None:
         env.step(np.zeros(2, int))
 
 
+def test_an_environment_takes_one_command_at_a_time() -> None:
+    env = AtariVectorEnv("pong", 3, num_threads=2)
+    env.reset(seed=0)
+    env.send(np.zeros(3, int))
+    with pytest.raises(A2600Error, match=r"a step of one of the slots \[0, 1, 2\] is in progress"):
+        env.send(np.zeros(3, int))
+    with pytest.raises(A2600Error, match="3 steps of send\\(\\) are in progress"):
+        env.step(np.zeros(3, int))
+    env.recv()
+    with pytest.raises(A2600Error, match=r"slots must differ, got \[1, 1\]"):
+        env.send_slots(np.array([1, 1]), np.zeros(2, int))
+    with pytest.raises(A2600Error, match=r"slots must be numbers in \[0, 3\), got \[3\]"):
+        env.send_slots(np.array([3]), np.zeros(1, int))
+    env.step(np.zeros(3, int))
+
+
+def test_inexact_games_are_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    inexact = {**all_games(), "pong": replace(all_games()["pong"], inexact="screens of level 3")}
+    monkeypatch.setattr("a2600.games.all_games", lambda: inexact)
+    with pytest.raises(InexactGame, match=r"pong differs from ale-py \(screens of level 3\); pass allow_inexact=True"):
+        AtariVectorEnv("pong")
+    AtariVectorEnv("pong", allow_inexact=True).reset(seed=0)
+
+
+def test_random_damage_of_a_state_never_stops_the_process() -> None:
+    env = AtariVectorEnv("hero", 1, img_height=10, img_width=10)
+    env.reset(seed=0)
+    good, rng = np.frombuffer(env.save_state(), np.uint8), np.random.default_rng(0)
+    outcomes = {"loaded": 0, "refused": 0}
+    for _ in range(1000):
+        bad = good.copy()
+        places = 32 + rng.integers(0, 16_000, rng.integers(1, 40))  # the console's numbers; pictures follow
+        bad[places] = rng.choice([0, 255, 128, rng.integers(256)], len(places))
+        try:
+            env.load_state(bad.tobytes())
+        except StateError:
+            outcomes["refused"] += 1
+        else:
+            outcomes["loaded"] += 1
+            rollout(env, 1)
+    assert min(outcomes.values()) > 50
+
+
 def test_damaged_states_are_refused_and_change_nothing() -> None:
     env, other = AtariVectorEnv("pong", 2), AtariVectorEnv("breakout", 2)
     env.reset(seed=0)
@@ -226,6 +272,8 @@ def test_damaged_states_are_refused_and_change_nothing() -> None:
     expected = env.obs.copy()
     with pytest.raises(StateError, match="not a state of a2600"):
         env.load_state(b"")
+    with pytest.raises(StateError, match="of another version"):
+        env.load_state(b"a2600-0\n" + state[8:])
     with pytest.raises(StateError, match="load it into the same number of environments"):
         env.load_state(state[:-1])
     with pytest.raises(StateError, match="damaged or of another game than breakout"):

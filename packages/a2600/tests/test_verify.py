@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from a2600.core import Console
 from a2600.games import find_game
 from a2600.verify import play, verify

@@ -38,7 +38,8 @@ def bench(game: Game, *, num_envs: int = 8, threads: int = 1, seconds: float = 2
         env.close()
     mine = float(np.median(rates["a2600", num_envs]))
     ale = max(float(np.median(values)) for (name, _), values in rates.items() if name == "ale")
-    return {"game": game.name, "threads": threads, "num_envs": num_envs, "a2600": mine, "ale": ale, "ratio": mine / ale}
+    row = {"game": game.name, "threads": threads, "num_envs": num_envs, "a2600": mine, "ale": ale, "ratio": mine / ale}
+    return row | {"turns": {f"{name} {n}": [round(rate) for rate in turns] for (name, n), turns in rates.items()}}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:

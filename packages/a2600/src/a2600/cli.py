@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from a2600.bench import bench, summary
 from a2600.errors import A2600Error
 from a2600.games import Game, all_games, find_game
-from a2600.verify import ALE_VERSION, Report, import_ale, verify
+from a2600.verify import ALE_VERSION, append_row, import_ale, read_rows, table, verify
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -21,6 +22,9 @@ def main(argv: list[str] | None = None) -> int:
     check = commands.add_parser("verify", help="compare every frame with ale-py")
     check.add_argument("--frames", type=int, default=20_000, help="frames of play for each game and seed")
     check.add_argument("--seed", type=int, nargs="+", default=[1], help="seeds of the play")
+    check.add_argument(
+        "--out", type=Path, help="a JSONL file: one row for each game and seed; rows in it are not run again"
+    )
     check.add_argument("--all-actions", action="store_true", help="use all 18 actions instead of the game's own")
     check.set_defaults(run=_verify)
     speed = commands.add_parser("bench", help="measure speed against ale-py, alternated")
@@ -64,29 +68,19 @@ def _verify(args: argparse.Namespace) -> int:
     _at_least("seed", min(args.seed), 0)
     if (version := import_ale().__version__) != ALE_VERSION:
         print(f"a2600: the reference is ale-py {ALE_VERSION}; this is {version}", file=sys.stderr)
-    if not args.all:
-        reports = [
-            verify(game, args.frames, seed, all_actions=args.all_actions) for game in games for seed in args.seed
-        ]
-        print(*(report.line() for report in reports), sep="\n")
-        return int(not all(report.exact for report in reports))
-    print(f"Against ale-py {version}, {args.frames} frames for each of the seeds {', '.join(map(str, args.seed))}\n")
-    print("| game | frames | resets | ends | observations | differences |\n|---|---|---|---|---|---|")
-    exact = 0
+    done = read_rows(args.out)
+    reports = []
     for game in games:
-        reports = [verify(game, args.frames, seed, all_actions=args.all_actions) for seed in args.seed]
-        exact += all(report.exact for report in reports)
-        print(_row(game, reports), flush=True)
-    print(f"\n{exact} of {len(games)} games exact")
-    return int(exact < len(games))
-
-
-def _row(game: Game, reports: list[Report]) -> str:
-    sums = [
-        sum(getattr(report, name) for report in reports) for name in ("frames", "resets", "episodes", "observations")
-    ]
-    wrong = next((report.first for report in reports if not report.exact), "none")
-    return f"| {game.name} | {' | '.join(f'{value:,}' for value in sums)} | {wrong} |"
+        for seed in args.seed:
+            key = (game.name, seed, args.frames, args.all_actions)
+            if (report := done.get(key)) is None:
+                report = verify(game, args.frames, seed, all_actions=args.all_actions)
+                append_row(args.out, report)
+            reports.append(report)
+            print(report.line(), file=sys.stderr if args.all else sys.stdout, flush=True)
+    if args.all:
+        print(table(reports))
+    return int(not all(report.exact for report in reports))
 
 
 def _bench(args: argparse.Namespace) -> int:

@@ -25,7 +25,6 @@ FUNCTIONS = {
     "ram": (POINTER, [POINTER]),
     "screen": (POINTER, [POINTER]),
     "signals": (None, [POINTER, POINTER]),
-    "check": (INT, [POINTER, POINTER]),
     "pool_new": (POINTER, [POINTER, POINTER, POINTER, POINTER, POINTER, INT, INT, INT]),
     "pool_free": (None, [POINTER]),
     "pool_bind": (None, [POINTER, POINTER, POINTER, POINTER]),
@@ -51,7 +50,7 @@ def library_path(level: int) -> Path:
 def load_core() -> ctypes.CDLL:
     """The fastest build that the processor runs; `A2600_CORE` names another library."""
     chosen = os.environ.get("A2600_CORE")
-    base = Path(chosen) if chosen else library_path(0)
+    base = Path(chosen).absolute() if chosen else library_path(0)
     try:
         core = _declare(ctypes.CDLL(str(base)))
     except OSError as error:

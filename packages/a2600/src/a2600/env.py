@@ -135,7 +135,12 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
             raise A2600Error(f"{num_envs} environments do not fit into memory or threads cannot start; use fewer")
         shape = (stack_num, img_height, img_width, *([] if grayscale else [3]))
         self.obs, self.final_obs = (np.zeros((num_envs, *shape), np.uint8) for _ in range(2))
-        self.results, self._slots = np.zeros(num_envs, RESULT), np.zeros(num_envs, np.int32)
+        self.results = np.zeros(num_envs, RESULT)
+        self._slots, self._busy = np.zeros(num_envs, np.int32), np.zeros(num_envs, np.bool_)
+        self._slots_address = self._slots.ctypes.data
+        self._everywhere = np.zeros(num_envs, COMMAND)  # a step of all environments
+        self._everywhere["slot"] = self._env_ids = np.arange(num_envs, dtype=np.int32)
+        self._everywhere_address = self._everywhere.ctypes.data
         self.bind(self.obs, self.final_obs, self.results)
         self.grayscale = grayscale
         self.single_observation_space = Box(0, 255, shape, np.uint8)
@@ -143,6 +148,7 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._started, self._in_flight = False, 0
+        self._received: Array | None = None  # environments that `recv` returned last; None: all
 
     def bind(self, obs: Array, final_obs: Array, results: Array) -> None:
         """Write observations and results to these arrays from now on, e.g. in memory that is pinned or shared."""
@@ -189,26 +195,24 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
         self.send_slots(slots, np.full(len(slots), -1, np.int32), seeds)
         self._drain()
         self._started = True
-        return self.obs.copy(), self._infos(np.arange(self.num_envs))
+        return self.obs.copy(), self._infos(self.results, self._env_ids)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Observations, rewards, terminated, truncated and infos."""
-        self.send(actions)
-        while self._in_flight:
-            self.recv_slots(self._in_flight)
-        return self._step_result(np.arange(self.num_envs), whole=True)
+        self._require_started()
+        self._everywhere["action"] = self._checked(actions, self.num_envs)
+        if self._in_flight:
+            raise A2600Error(f"{self._in_flight} steps of send() are in progress; call recv() before step()")
+        self._received = None
+        self.core.a2600_pool_send(self.pool, self._everywhere_address, self.num_envs)
+        self.core.a2600_pool_receive(self.pool, self._slots_address, self.num_envs, self.num_envs, -1.0)
+        return self._step_result(None)
 
     def send(self, actions: Array) -> None:
         """Start a step of the environments that `recv` returned last (at first: all); `recv` follows."""
-        self._require_open()
-        if not self._started:
-            raise ResetNeeded(f"{self.game.name} has not started; call reset() first")
-        slots = getattr(self, "_received", None)
-        slots = np.arange(self.num_envs, dtype=np.int32) if slots is None else slots
-        actions = np.asarray(actions)
-        if actions.shape != slots.shape or actions.dtype.kind not in "iu":
-            raise A2600Error(f"actions must be int[{len(slots)}], got {actions.dtype}{list(actions.shape)}")
-        self.send_slots(slots, actions)
+        self._require_started()
+        slots = self._env_ids if self._received is None else self._received
+        self.send_slots(slots, self._checked(actions, len(slots)))
 
     def recv(self) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Wait for `batch_size` environments; `infos["env_id"]` names them. Their next actions go to `send`."""
@@ -221,26 +225,37 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
         if self.batch_size == self.num_envs:
             slots = np.sort(slots)
         self._received = slots
-        return self._step_result(slots, whole=False)
+        return self._step_result(slots)
 
     def send_slots(self, slots: Array, actions: Array, seeds: Array | None = None) -> None:
         """Start a step of these environments, or with action -1 a reset; each may have one command in progress."""
-        actions = np.asarray(actions)
-        if len(actions) and seeds is None and (actions.min() < 0 or actions.max() >= len(self.actions)):
-            raise A2600Error(f"actions must be in [0, {len(self.actions)}), got {actions.min()} to {actions.max()}")
+        self._require_open()
+        slots = np.asarray(slots)
+        if slots.ndim != 1 or (len(slots) and (slots.min() < 0 or slots.max() >= self.num_envs)):
+            raise A2600Error(f"slots must be numbers in [0, {self.num_envs}), got {slots.tolist()}")
+        actions = self._checked(actions, len(slots), 0 if seeds is None else -1)
         commands = np.empty(len(slots), COMMAND)
         commands["slot"], commands["action"], commands["seed"] = slots, actions, -1 if seeds is None else seeds
+        if self._busy[slots].any():
+            raise A2600Error(f"a step of one of the slots {slots.tolist()} is in progress; receive it first")
+        self._busy[slots] = True
+        if np.count_nonzero(self._busy) < self._in_flight + len(slots):
+            self._busy[slots] = False
+            raise A2600Error(f"slots must differ, got {slots.tolist()}")
         self._in_flight += len(slots)
         self.core.a2600_pool_send(self.pool, commands.ctypes.data, len(slots))
 
     def recv_slots(self, least: int = 1, most: int | None = None, seconds: float = -1.0) -> Array:
         """Wait for at least `least` environments, or for `seconds`; their rows in `obs` and `results` are then new."""
+        self._require_open()
         least = min(least, self._in_flight)
         count = self.core.a2600_pool_receive(
-            self.pool, self._slots.ctypes.data, least, self.num_envs if most is None else most, seconds
+            self.pool, self._slots_address, least, self.num_envs if most is None else most, seconds
         )
         self._in_flight -= count
-        return self._slots[:count].copy()
+        slots = self._slots[:count].copy()
+        self._busy[slots] = False
+        return slots
 
     def save_state(self) -> bytes:
         """Everything of all environments: consoles, pictures, stacks, random generators."""
@@ -281,6 +296,7 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
 
     def screens(self) -> Array:
         """The newest picture of each environment: uint8 [N, 210, 160], with a last axis of 3 if in colour."""
+        self._require_open()
         pictures, ram = np.zeros((self.num_envs, HEIGHT, WIDTH), np.uint8), np.zeros(128, np.uint8)
         for slot in range(self.num_envs):
             self.core.a2600_pool_peek(self.pool, slot, ram.ctypes.data, pictures[slot].ctypes.data)
@@ -295,6 +311,7 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
 
     def rams(self) -> Array:
         """The RAM of each environment, uint8 [N, 128]."""
+        self._require_open()
         ram, picture = np.zeros((self.num_envs, 128), np.uint8), np.zeros((HEIGHT, WIDTH), np.uint8)
         for slot in range(self.num_envs):
             self.core.a2600_pool_peek(self.pool, slot, ram[slot].ctypes.data, picture.ctypes.data)
@@ -322,17 +339,32 @@ class AtariVectorEnv(VectorEnv[Array, Array, Array]):
         if self.pool is None:
             raise ClosedEnvironmentError(f"{self.game.name} was closed; make a new environment")
 
-    def _infos(self, slots: Array) -> dict[str, Any]:
-        names = ("lives", "frame_number", "episode_frame_number")
-        rows = self.results[slots]
-        return {"env_id": slots.astype(np.int32), **{name: rows[name].copy() for name in names}}
+    def _require_started(self) -> None:
+        self._require_open()
+        if not self._started:
+            raise ResetNeeded(f"{self.game.name} has not started; call reset() first")
 
-    def _step_result(self, slots: Array, *, whole: bool) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        rows, infos = self.results[slots], self._infos(slots)
+    def _checked(self, actions: Array, count: int, least: int = 0) -> Array:
+        actions = np.asarray(actions)
+        if actions.shape != (count,) or actions.dtype.kind not in "iu":
+            raise A2600Error(f"actions must be int[{count}], got {actions.dtype}{list(actions.shape)}")
+        if count and (actions.min() < least or actions.max() >= len(self.actions)):
+            raise A2600Error(f"actions must be in [0, {len(self.actions)}), got {actions.min()} to {actions.max()}")
+        return actions
+
+    def _infos(self, rows: Array, slots: Array) -> dict[str, Any]:
+        names = ("lives", "frame_number", "episode_frame_number")
+        return {"env_id": slots.copy(), **{name: rows[name].copy() for name in names}}
+
+    def _step_result(self, slots: Array | None) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """What `step` and `recv` return; `slots`: None for all."""
+        rows = self.results if slots is None else self.results[slots]
+        infos = self._infos(rows, self._env_ids if slots is None else slots)
         terminated, truncated = rows["terminated"].copy(), rows["truncated"].copy()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and (ended := terminated | truncated).any():
-            infos["final_obs"], infos["_final_obs"] = self.final_obs[slots], ended
-        obs = self.obs.copy() if whole else self.obs[slots]
+            infos["final_obs"] = self.final_obs.copy() if slots is None else self.final_obs[slots]
+            infos["_final_obs"] = ended
+        obs = self.obs.copy() if slots is None else self.obs[slots]
         return obs, rows["reward"].copy(), terminated, truncated, infos
 
 

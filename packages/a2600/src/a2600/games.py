@@ -211,36 +211,40 @@ def compile_rule(text: str) -> list[int]:
     """An expression over RAM → a program of the core's stack machine."""
     words: list[Any] = []
 
-    def emit(node: ast.expr) -> None:
+    def emit(*parts: ast.expr | str | int) -> None:
+        for part in parts:
+            if isinstance(part, ast.expr):
+                expression(part)
+            else:
+                words.append(part)
+
+    def expression(node: ast.expr) -> None:
         match node:
             case ast.Constant(value=int() as value):
-                words.extend(("CONST", int(value)))
+                emit("CONST", int(value))
             case ast.Name(id=name):
-                words.append(NAMES[name])
+                emit(NAMES[name])
             case ast.Subscript(value=ast.Name(id=array), slice=ast.Constant(value=int() as index)):
-                words.extend(("RAM" if array == "R" else "BEFORE", index))
-            case ast.BinOp(left=left, op=op, right=right):
-                emit(left), emit(right), words.append(BINARY[type(op)])
+                emit("RAM" if array == "R" else "BEFORE", index)
+            case ast.BinOp(left=left, op=operator, right=right):
+                emit(left, right, BINARY[type(operator)])
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                emit(operand), words.append("NEG")
+                emit(operand, "NEG")
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                emit(operand), words.append("NOT")
-            case ast.BoolOp(op=op, values=values):
+                emit(operand, "NOT")
+            case ast.BoolOp(op=both, values=values):
                 emit(values[0])
-                for value in values[1:]:
-                    emit(value), words.append("AND" if isinstance(op, ast.And) else "OR")
+                for other in values[1:]:
+                    emit(other, "AND" if isinstance(both, ast.And) else "OR")
             case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=choices)]):
                 for number, choice in enumerate(choices):
-                    emit(left), emit(choice), words.append("EQ")
-                    words.extend(["OR"] * (number > 0))
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
-                emit(left), emit(right), words.append(COMPARE[type(op)])
+                    emit(left, choice, "EQ", *["OR"] * (number > 0))
+            case ast.Compare(left=left, ops=[relation], comparators=[right]):
+                emit(left, right, COMPARE[type(relation)])
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                emit(test), emit(body), emit(orelse), words.append("SELECT")
+                emit(test, body, orelse, "SELECT")
             case ast.Call(func=ast.Name(id=name), args=args):
-                for arg in args:
-                    emit(arg)
-                words.append(name.upper())
+                emit(*args, name.upper())
             case _:
                 raise ValueError(f"a rule cannot contain {ast.unparse(node)}")
 

@@ -26,4 +26,5 @@ def rgb_table() -> NDArray[np.uint8]:
 
 def grey_table() -> NDArray[np.uint8]:
     """Colour number → grey: the rounded 0.299 R + 0.587 G + 0.114 B, [256]."""
-    return np.rint(rgb_table() @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
+    grey: NDArray[np.uint8] = np.rint(rgb_table() @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
+    return grey

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,11 @@ class Report:
 
     game: str
     seed: int
+    asked: int
+    """Frames that were asked for."""
+    all_actions: bool = False
+    ale: str = ALE_VERSION
+    """Version of ale-py."""
     frames: int = 0
     resets: int = 0
     episodes: int = 0
@@ -79,7 +86,7 @@ def verify(
     game: Game, frames: int, seed: int, *, all_actions: bool = False, rom_folder: str | os.PathLike[str] | None = None
 ) -> Report:
     """Compare RAM, screen, reward, lives and end of every frame from power-on, with resets; then observations."""
-    report = Report(game.name, seed)
+    report = Report(game.name, seed, frames, all_actions, import_ale().__version__)
     _verify_frames(report, game, frames, list(range(18)) if all_actions else game.actions, rom_folder)
     _verify_observations(report, game, max(1, frames // 40), rom_folder)
     return report
@@ -132,7 +139,8 @@ def _verify_observations(report: Report, game: Game, steps: int, rom_folder: Any
     # ale-py writes its autoreset mode into the metadata of the class it is given
     theirs = type("AleVectorEnv", (vector_env,), {"metadata": {}})(game.name, 2, num_threads=1, reward_clipping=False)
     mine = AtariVectorEnv(game.name, 2, num_threads=1, reward_clipping=False, rom_folder=rom_folder, allow_inexact=True)
-    expected, found = theirs.reset(seed=report.seed), mine.reset(seed=report.seed)
+    expected: tuple[Any, ...] = theirs.reset(seed=report.seed)
+    found: tuple[Any, ...] = mine.reset(seed=report.seed)
     rng = np.random.default_rng(report.seed)
     for step in range(steps + 1):
         report.observations += 2
@@ -144,3 +152,43 @@ def _verify_observations(report: Report, game: Game, steps: int, rom_folder: Any
         expected, found = theirs.step(actions), mine.step(actions)
     mine.close()
     theirs.close()
+
+
+def append_row(path: Path | None, report: Report) -> None:
+    """Add a report to a JSONL file, if one is given."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(report)) + "\n")
+
+
+def read_rows(path: Path | None) -> dict[tuple[str, int, int, bool], Report]:
+    """The reports of a JSONL file by game, seed, frames and kind of actions; none if there is no file."""
+    if path is None or not path.is_file():
+        return {}
+    try:
+        reports = [Report(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    except (ValueError, TypeError) as error:
+        raise A2600Error(f"{path} is not a file of `a2600 verify --out` ({error}); name another file") from None
+    return {(report.game, report.seed, report.asked, report.all_actions): report for report in reports}
+
+
+def table(reports: list[Report]) -> str:
+    """Markdown: one row for each game, the sums over its seeds, and how many games are exact."""
+    games = list(dict.fromkeys(report.game for report in reports))
+    seeds = [str(seed) for seed in sorted({report.seed for report in reports})]
+    lines = [
+        f"Against ale-py {reports[0].ale}, {reports[0].asked:,} frames for each of the seeds {', '.join(seeds)}.",
+        "",
+        "| game | frames | resets | ends | score | observations | differences |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    exact = 0
+    for game in games:
+        rows = [report for report in reports if report.game == game]
+        names = ("frames", "resets", "episodes", "score", "observations")
+        sums = [f"{sum(getattr(row, name) for row in rows):,}" for name in names]
+        wrong = [f"seed {row.seed}: {row.first}" for row in rows if not row.exact]
+        exact += not wrong
+        lines.append(f"| {' | '.join([game, *sums, wrong[0] if wrong else 'none'])} |")
+    return "\n".join([*lines, "", f"{exact} of {len(games)} games are exact."])
