@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -201,3 +204,14 @@ def test_quiet_and_json_select_what_is_printed(monkeypatch, capsys):
     assert capsys.readouterr().out == "in words\n"
     assert [progress for _, _, progress in calls] == [True, False, True]
     assert calls[0][0] == {"size": 3}
+
+
+def test_a_wrong_value_is_one_plain_line_on_a_terminal_too():
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "optimist", "train", "deepsea/opr", "--total-steps", "1e5x"]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    process = subprocess.run(command, env=os.environ | {"COLUMNS": "80", "TERM": "xterm-256color"}, **streams)
+    os.close(theirs)
+    line = f"optimist: error: --total-steps must be {WHOLE}, got '1e5x' (see optimist train deepsea/opr --help)\r\n"
+    assert (process.returncode, os.read(ours, 10_000).decode()) == (2, line)
+    os.close(ours)

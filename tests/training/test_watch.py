@@ -199,6 +199,6 @@ def test_a_wrong_kind_of_film_is_refused_before_torch_is_imported():
 
 def test_progress_is_printed_on_stderr(plain, capsys):
     assert main(["watch", str(plain), "--steps", "3"]) == 0
-    assert capsys.readouterr().err == "playing one episode, at most 3 steps ...\n"
+    assert capsys.readouterr().err == "playing, at most 3 steps ...\n"
     assert main(["evaluate", str(plain), "--episodes", "7", "--json"]) == 0
     assert capsys.readouterr().err == "playing 7 episodes ...\n"

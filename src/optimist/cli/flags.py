@@ -118,6 +118,7 @@ ERRORS = {
 
 def _message(box: str) -> str:
     """The text in tyro's box as one line: from below its title to the next rule."""
+    box = re.sub(r"\x1b\[[0-9;]*m", "", box)  # colours, on terminals
     lines = [line.strip(" │|") for line in box.strip().splitlines()[1:]]  # drawn with | and - on ASCII terminals
     text: list[str] = []
     for line in lines:

@@ -52,7 +52,7 @@ def film_agent(
     agent.generator.manual_seed(derive_seed(seed, "evaluation"))
     total, steps, ended = 0.0, 0, False
     try:
-        with counting(f"playing one episode, at most {max_steps:,} steps", max_steps, progress) as tick:
+        with counting(f"playing, at most {max_steps:,} steps", max_steps, progress) as tick:
             obs, _ = stepper.reset(derive_seed(seed, "evaluation"))
             _show(film, envs, mode)
             while not ended and steps < max_steps:
