@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Interval
 
@@ -123,6 +123,10 @@ def _meanings(cls: type) -> dict[str, str]:
 
 def _values(hint: Any) -> str:
     """What a setting may be, in words."""
+    members = list(_members(hint))
+    if len(members) > 1 + (NoneType in members):
+        words = [_values(member) for member in members if member is not NoneType]
+        return ", or ".join([*words, "`none`"] if NoneType in members else words)
     parts = list(_parts(hint))
     choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
     ranges = [_range(part) for part in parts if isinstance(part, Interval)]
@@ -135,6 +139,16 @@ def _values(hint: Any) -> str:
     else:
         text = " ".join([named, *ranges[:1]])
     return f"{text}, or `none`" if NoneType in parts else text
+
+
+def _members(hint: Any) -> Iterator[Any]:
+    """The members of a union, or the type itself."""
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(inner) in (Union, UnionType):
+        for member in get_args(inner):
+            yield from _members(member)
+    else:
+        yield hint
 
 
 def _parts(hint: Any) -> Iterator[Any]:

@@ -51,7 +51,7 @@ def good_rows(size=4) -> GoodRows:
     """Rows of M in random states."""
     zeros, ones = torch.zeros(size, dtype=torch.int64), torch.ones(size)
     obs = torch.randn(size, 2, generator=torch.Generator().manual_seed(3))
-    return GoodRows(obs, zeros, ones, -ones, ones.bool(), ones * 0, ones, torch.arange(size))
+    return GoodRows(obs=obs, actions=zeros, returns=ones, rows=torch.arange(size))
 
 
 def perturb_target(learner):

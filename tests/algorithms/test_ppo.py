@@ -59,7 +59,7 @@ def test_the_total_loss_adds_the_weighted_cloning_loss_by_hand():
         policy.logits[0] = torch.tensor([math.log(3.0), 0.0])
     opr = OptimisticRegularizer(OPRConfig(bc_coef=0.3, bc_weights="uniform", sampling="uniform", percentile=0.0))
     opr.observe(make_steps([[1.0]], [[1]], actions=[[1]]))
-    good = opr.sample()
+    (good,) = opr.sample([4], policy)
     plain, terms = PPO(policy, PLAIN).losses(hand_batch()), PPO(policy, PLAIN, opr).losses(hand_batch(), good)
     assert terms.anchor.item() == pytest.approx(0.3 * math.log(4.0))
     assert terms.total.item() == pytest.approx(plain.total.item() + 0.3 * math.log(4.0))

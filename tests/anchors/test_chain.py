@@ -50,7 +50,7 @@ def test_every_anchor_acts_in_order():
     chain.observe(steps)
     assert two.observed[0] is three.observed[0] is steps
     assert chain.shape(steps, policy).tolist() == [[6.0, -6.0]]
-    assert chain.sample() is None
+    assert list(chain.sample([4], policy)) == [None]
     chain.after_update(policy, lambda loss: stepped.append(loss.item()))
     assert stepped == [2.0, 3.0]
     assert chain.metrics() == {"opr/2.0": 2.0, "opr/3.0": 3.0}
@@ -81,7 +81,7 @@ def test_each_anchor_of_a_chain_acts_as_it_does_alone():
     joined = [anchor.join(batch, anchor.replay(batch, policy)) for anchor in (chain, alone)]
     assert joined[0].obs.equal(joined[1].obs)
     assert len(joined[0]) > len(batch)
-    found = [anchor_loss(anchor, policy, anchor.sample()).item() for anchor in (chain, alone)]
+    found = [anchor_loss(anchor, policy, *anchor.sample([4], policy)).item() for anchor in (chain, alone)]
     assert found[0] == found[1] != 0.0
     chain.after_update(policy, losses.append)
     assert len(losses) == SIL.updates
@@ -96,9 +96,9 @@ class Samples(Anchor):
     def __init__(self, number: float, *, capturable: bool = True) -> None:
         self.number, self.capturable = number, capturable
 
-    def sample(self):
-        one, zero = torch.ones(1), torch.zeros(1, dtype=torch.int64)
-        return GoodRows(zero, zero, one, -one, one.bool(), one, one, zero)
+    def sample(self, sizes, policy):
+        zero = torch.zeros(1, dtype=torch.int64)
+        return iter([GoodRows(obs=zero, actions=zero, returns=torch.ones(1), rows=zero)] * len(sizes))
 
     def loss_on(self, good, logp, values):
         return torch.tensor(self.number)
@@ -109,13 +109,14 @@ class Samples(Anchor):
 
 def test_the_loss_is_that_of_the_anchor_that_sampled_the_rows():
     chain = AnchorChain({"plain": NoAnchor(), "samples": Samples(3.0), "sil": make_anchor(SIL_RUN)})
-    assert anchor_loss(chain, TableActorCritic(), chain.sample()).item() == 3.0
+    policy = TableActorCritic()
+    assert anchor_loss(chain, policy, *chain.sample([4], policy)).item() == 3.0
 
 
 def test_two_anchors_that_sample_or_replay_rows_are_refused():
     chain, batch = AnchorChain({"one": Samples(1.0), "two": Samples(2.0)}), make_batch(4)
     with pytest.raises(ConfigError, match="one and two both sample rows; one anchor of a chain may"):
-        chain.sample()
+        list(chain.sample([4], TableActorCritic()))
     with pytest.raises(ConfigError, match="one and two both replay rows; one anchor of a chain may"):
         chain.replay(batch, TableActorCritic())
 
@@ -125,7 +126,7 @@ def test_two_oprs_in_a_chain_are_refused():
     chain = AnchorChain(parts)
     chain.observe(random_rollout(0))
     with pytest.raises(ConfigError, match="one and two both sample rows"):
-        chain.sample()
+        list(chain.sample([4], TableActorCritic()))
 
 
 def test_a_chain_is_capturable_if_every_anchor_is():

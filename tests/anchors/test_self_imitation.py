@@ -27,7 +27,7 @@ def test_sil_is_an_anchor_that_leaves_rewards_batch_and_loss_unchanged():
     steps = make_steps([[1.0]], [[1]])
     assert anchor.shape(steps, TablePolicy()) is steps.rewards
     assert anchor.replay(make_batch(3), TablePolicy()) is None
-    assert anchor.sample() is None
+    assert list(anchor.sample([4], TablePolicy())) == [None]
     assert not anchor.capturable
 
 

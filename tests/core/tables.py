@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -104,8 +103,9 @@ def stored_rows(opr: OptimisticRegularizer) -> GoodRows:
     """The two rows of `filled`, in order."""
     good = opr.memory.sample(200, torch.Generator().manual_seed(0))
     first = [int((good.returns == value).nonzero()[0]) for value in (1.0, 2.0)]
-    columns = {f.name: getattr(good, f.name)[first] for f in dataclasses.fields(good)}
-    return dataclasses.replace(good, **columns)
+    return GoodRows(
+        obs=good.obs[first], actions=good.actions[first], returns=good.returns[first], rows=good.rows[first]
+    )
 
 
 def two_state_policy(values: tuple[float, float] = (0.0, 0.0)) -> TablePolicy:

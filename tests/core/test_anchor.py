@@ -28,7 +28,7 @@ def test_no_anchor_changes_nothing():
     assert anchor.shape(steps, policy) is steps.rewards
     assert anchor.replay(batch, policy) is None
     assert anchor.join(batch, make_batch(2)) is batch
-    assert anchor.sample() is None
+    assert list(anchor.sample([4, 4], policy)) == [None, None]
     anchor.after_update(policy, losses.append)
     anchor.forget_unfinished()
     assert (losses, anchor.metrics(), anchor.state_dict()) == ([], {}, {})
@@ -83,9 +83,9 @@ class LikesActionZero(Anchor):
     def shape(self, steps, policy):
         return steps.rewards + 1.0
 
-    def sample(self):
-        zeros, ones = torch.zeros(2, dtype=torch.int64), torch.ones(2)
-        return GoodRows(zeros + 2, zeros, ones, -ones, ones.bool(), ones, ones, zeros)
+    def sample(self, sizes, policy):
+        zeros = torch.zeros(2, dtype=torch.int64)
+        return iter([GoodRows(obs=zeros + 2, actions=zeros, returns=torch.ones(2), rows=zeros)] * len(sizes))
 
     def loss_on(self, good, logp, values):
         self.losses += 1

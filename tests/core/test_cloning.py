@@ -1,5 +1,8 @@
 """L_BC and the weights of cloned steps: advantages, and how far an episode exceeds luck."""
 
+import dataclasses
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 from optimist.core.admission import GroupWindows
 from optimist.core.anchor import anchor_loss
-from optimist.core.cloning import advantage_weights, bc_loss, luck_weights
+from optimist.core.cloning import advantage_weights, bc_loss, luck_weights, tail_weights, trust_weights
 from optimist.core.eviction import StoredEpisode
 from optimist.errors import ShapeMismatch
 from tests.core.tables import (
@@ -64,7 +67,7 @@ def test_advantage_weights_are_between_0_and_1_and_0_without_an_advantage(ret, v
 
 def stored(total_reward, group=0):
     row = torch.zeros(1, dtype=torch.int64)
-    return StoredEpisode(total_reward, group, 0, False, row, row)
+    return StoredEpisode(total_reward, group, 0, False, 1, row, row)
 
 
 def recent(returns, groups=None):
@@ -127,3 +130,58 @@ def test_without_luck_every_stored_episode_is_cloned():
     expected = -(LOG_HALF + LOG_THREE_QUARTERS) / 2
     assert anchor_loss(opr, two_state_policy(), stored_rows(opr)).item() == pytest.approx(expected, rel=1e-5)
     assert "opr/beyond_luck" not in opr.metrics()
+
+
+def test_tail_weights_by_hand():
+    # median 2, mean excess over it ((3 − 2) + (5 − 2))/2 = 2; n = 20, so the best (k = 1) is at 2 + 2 log 10 by luck
+    windows, tenth = recent([0.0, 1.0, 2.0, 3.0, 5.0]), 2.0 + 2.0 * math.log(10.0)
+    for above, weight in ((0.0, 0.0), (2.0, 0.0), (3.0, 0.5), (4.0, 1.0)):  # one scale above is not enough, two are
+        assert tail_weights([stored(tenth + above)], windows, 20) == pytest.approx([weight])
+    # the second best of 20 is at 2 + 2 log 5 by luck
+    both = [stored(100.0), stored(2.0 + 2.0 * math.log(5.0) + 3.0)]
+    assert tail_weights(both, windows, 20) == pytest.approx([1.0, 0.5])
+
+
+def test_equal_returns_share_the_lowest_rank():
+    windows = recent([0.0, 1.0, 2.0, 3.0, 5.0])
+    once = 2.0 + 2.0 * math.log(5.0) + 3.0  # weight 0.5 as the second best of 20, see above
+    assert tail_weights([stored(once), stored(once)], windows, 20) == pytest.approx([0.5, 0.5])
+
+
+def test_any_return_above_equal_recent_returns_is_beyond_the_tail():
+    windows = recent([0.0] * 5)
+    assert tail_weights([stored(1e-9), stored(0.0), stored(-1.0)], windows, 1_000) == [1.0, 0.0, 0.0]
+
+
+def test_the_best_of_many_exponential_returns_are_luck_by_the_tail_and_not_by_deviations():
+    generator = torch.Generator().manual_seed(0)
+    returns = torch.empty(20_000, dtype=torch.float64).exponential_(generator=generator).tolist()
+    windows = GroupWindows(1_000, 75.0)
+    for total_reward in returns[-1_000:]:
+        windows.admits(total_reward, 0)
+    best = [stored(total_reward) for total_reward in sorted(returns)[-500:]]
+    tail, deviations = tail_weights(best, windows, len(returns)), luck_weights(best, windows, 2.0)
+    assert sum(tail) / len(best) < 0.01
+    assert sum(deviations) / len(best) > 0.7
+
+
+def test_trust_weights_by_hand():
+    start = torch.tensor([0.5, 0.5, 0.5]).log()
+    logp = torch.tensor([0.54, 0.549, 0.56]).log()  # π/π_start: 1.08, 1.098 and 1.12
+    assert trust_weights(logp, start, 0.1).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_a_step_outside_the_trust_region_is_not_cloned():
+    # π was 1/2 in state 0 and 1/4 in state 1 at the start of the update, and is 1/2 and 3/4 now
+    opr = filled(bc_coef=1.0, bc_weights="uniform", bc_trust=0.2)
+    good = dataclasses.replace(stored_rows(opr), logp_start=torch.tensor([0.5, 0.25]).log())
+    assert anchor_loss(opr, two_state_policy(), good).item() == pytest.approx(-LOG_HALF / 2)
+
+
+def test_the_trust_region_is_around_the_policy_at_the_start_of_the_update():
+    opr, policy = filled(bc_coef=1.0, bc_trust=0.2, bc_batch_size=3), two_state_policy()
+    rows = opr.sample([4, 4], policy)
+    with torch.no_grad():
+        policy.logits.zero_()
+    for good in rows:
+        assert good.logp_start.exp().tolist() == pytest.approx([0.75 if state else 0.5 for state in good.obs.tolist()])

@@ -6,14 +6,14 @@ import typing
 
 import pytest
 
-from optimist.core.config import OPRConfig
+from optimist.core.config import CANDIDATES, OPRConfig
 from optimist.core.settings import REMOVED
 from optimist.errors import ConfigError, UnknownName
 
 FIELDS = {field.name: field for field in dataclasses.fields(OPRConfig)}
 AT_LEAST_1 = ["capacity_transitions", "capacity_episodes", "max_episode_steps", "return_window", "bc_batch_size"]
 AT_LEAST_1 += ["bc_phase_epochs", "max_age_updates"]
-AT_LEAST_0 = ["shaping_scale", "shaping_bound", "bc_coef", "bc_phase_interval", "augment_share", "bc_luck"]
+AT_LEAST_0 = ["shaping_scale", "shaping_bound", "bc_coef", "bc_phase_interval", "augment_share", "bc_luck", "bc_trust"]
 RANGES = {"percentile": (-0.1, 100.1), "augment_share": (10.5,)}
 CHOICES = {
     name: typing.get_args(hint)
@@ -22,8 +22,9 @@ CHOICES = {
 }
 
 
-def test_opr_has_at_most_22_settings():
-    assert len(FIELDS) <= 22
+def test_opr_has_at_most_22_settings_and_candidates_that_will_be_chosen_from():
+    assert set(CANDIDATES) <= FIELDS.keys()
+    assert len(FIELDS.keys() - set(CANDIDATES)) <= 22
 
 
 @pytest.mark.parametrize("name", AT_LEAST_1)
@@ -74,7 +75,7 @@ def test_the_choices_of_the_method():
     assert CHOICES == {
         "admission": ("paper", "gated"),
         "retention": ("fifo", "ranked"),
-        "sampling": ("uniform", "prioritized"),
+        "sampling": ("uniform", "prioritized", "advantage"),
         "reference": ("recorded", "cloned"),
         "augment_rows": ("decoupled", "recorded", "full"),
         "bc_weights": ("uniform", "advantage"),
@@ -138,8 +139,8 @@ ROWS = {"augment_rows"}
         ({"shaping_scale": 0.5, "augment_share": 0.25}, PHASE),
         ({"shaping_scale": 0.5, "reference": "cloned"}, PHASE | ROWS),
         ({"augment_share": 0.25}, SHAPING | PHASE),
-        ({"bc_coef": 0.0}, SHAPING | PHASE | ROWS | {"bc_batch_size", "bc_weights", "bc_luck"}),
-        ({"bc_coef": 0.0, "bc_phase_interval": 5}, SHAPING | ROWS),
+        ({"bc_coef": 0.0}, SHAPING | PHASE | ROWS | {"bc_batch_size", "bc_weights", "bc_luck", "bc_trust"}),
+        ({"bc_coef": 0.0, "bc_phase_interval": 5}, SHAPING | ROWS | {"bc_trust"}),
         ({"enabled": False, "shaping_scale": 0.5}, FIELDS.keys() - {"enabled"}),
     ],
     ids=lambda value: "-".join(sorted(value)) or "default",

@@ -151,7 +151,7 @@ def test_every_finished_episode_equals_a_plain_loop(
             builder.load_state_dict(state)
         rollout = everything[len(played) : len(played) + num_steps]
         for done in builder.add(to_steps(rollout, stack)):
-            built.append((done.total_reward, done.length, done.group, done.build()))
+            built.append((done.total_reward, done.length + done.skipped, done.group, done.build()))
         played += rollout
         assert len(builder.history["rewards"]) <= max_steps + stack - 1 + max(lengths), (
             "the history is larger than its limit"
@@ -217,8 +217,21 @@ def test_a_long_episode_keeps_its_last_steps_and_its_full_return():
     finished(builder, make_steps([[1.0], [2.0], [4.0]], [[0], [0], [0]]))
     (done,) = builder.add(make_steps([[8.0], [16.0]], [[0], [1]]))
     episode = done.build()
-    assert (done.length, episode.clipped, episode.total_reward) == (5, True, 31.0)
+    assert (done.length, done.skipped, episode.clipped, episode.total_reward) == (3, 2, True, 31.0)
     assert episode.rewards.tolist() == [4.0, 8.0, 16.0]
+
+
+def test_episodes_built_together_are_those_built_one_by_one():
+    steps = make_steps([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], [[0, 0], [1, 0], [0, 0], [1, 1]])
+    builder = EpisodeBuilder(3)
+    done = builder.add(steps)
+    together, alone = builder.build(done), [episode.build() for episode in done]
+    assert together.lengths == [2, 2, 3]
+    assert together.clipped == [False, False, True]
+    assert together.steps["rewards"].tolist() == [1.0, 3.0, 5.0, 7.0, 4.0, 6.0, 8.0]
+    assert together.steps["dones"].tolist() == [0, 1, 0, 1, 0, 0, 1]
+    for name, column in together.steps.items():
+        assert column.equal(torch.cat([getattr(episode, name) for episode in alone]))
 
 
 def test_the_history_of_a_long_episode_stops_growing():

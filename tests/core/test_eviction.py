@@ -9,7 +9,7 @@ from tests.core.tables import make_episode
 
 
 def stored(total_reward, group=0, admitted_at=0):
-    return StoredEpisode(total_reward, group, admitted_at, False, torch.arange(1), torch.arange(1))
+    return StoredEpisode(total_reward, group, admitted_at, False, 1, torch.arange(1), torch.arange(1))
 
 
 def filled(policy, *episodes):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core.advantages import discounted_returns
-from optimist.core.episode import Episode
+from optimist.core.episode import Episode, Episodes
 from optimist.core.eviction import FirstInFirstOut, LowestReturnFirst
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
 from tests.core.tables import make_episode
@@ -56,9 +56,14 @@ class Model:
             self.kept = [(e, s, at) for e, s, at in self.kept if update - at <= self.max_age]
 
 
-def rows_of(good: GoodRows) -> list[tuple]:
-    columns = (good.obs, good.actions, good.rewards, good.logp, good.dones, good.bootstraps, good.returns)
+def rows_of(memory: GoodEpisodeMemory, good: GoodRows) -> list[tuple]:
+    steps = [memory.pools[name][good.rows] for name in ("rewards", "logp", "dones", "bootstraps")]
+    columns = (good.obs, good.actions, *steps, good.returns)
     return [tuple(str(column[i].tolist()) for column in columns) for i in range(len(good))]
+
+
+def rewards_of(memory: GoodEpisodeMemory, good: GoodRows) -> torch.Tensor:
+    return memory.pools["rewards"][good.rows]
 
 
 def expected_rows(episode: Episode, steps: int, stack: int) -> list[tuple]:
@@ -69,6 +74,13 @@ def expected_rows(episode: Episode, steps: int, stack: int) -> list[tuple]:
     columns = (episode.actions, episode.rewards, episode.logp, episode.dones, episode.bootstraps, returns)
     all_rows = [(str(stacked[t].tolist()), *(str(c[t].tolist()) for c in columns)) for t in range(length)]
     return all_rows[length - steps :]
+
+
+def together_of(episodes: list[Episode]) -> Episodes:
+    parts = [Episodes.of(episode) for episode in episodes]
+    steps = {name: torch.cat([part.steps[name] for part in parts]) for name in parts[0].steps}
+    frames = torch.cat([part.frames for part in parts])
+    return Episodes(frames, steps, [e.length for e in episodes], [e.clipped for e in episodes])
 
 
 def check(memory: GoodEpisodeMemory, model: Model) -> None:
@@ -84,11 +96,14 @@ def check(memory: GoodEpisodeMemory, model: Model) -> None:
     if not memory.episodes:
         return
     generator = torch.Generator().manual_seed(0)
-    everything = [row for good in memory.passes(1, 5, generator) for row in rows_of(good)]
+    everything = [row for good in memory.passes(1, 5, generator) for row in rows_of(memory, good)]
     should = [row for e, s, _ in model.kept for row in expected_rows(e, s, memory.frame_stack)]
     assert sorted(everything) == sorted(should)
-    assert set(rows_of(memory.sample(16, generator))) <= set(should)
-    whole = rows_of(memory.sample_episodes(1, generator))
+    assert set(rows_of(memory, memory.sample(16, generator))) <= set(should)
+    drawn = memory.sample_episodes(1, generator)
+    for name in ("rewards", "logp", "dones", "bootstraps"):
+        assert getattr(drawn, name).equal(memory.pools[name][drawn.rows])
+    whole = rows_of(memory, drawn)
     assert whole in [expected_rows(e, s, memory.frame_stack) for e, s, _ in model.kept]
 
 
@@ -132,6 +147,22 @@ def test_memory_equals_its_model_after_every_episode(added, capacity, places, re
         check(memory, model)
 
 
+@settings(max_examples=100, deadline=None)
+@given(added=st.lists(st.lists(EPISODES, max_size=6), max_size=5), **SIZES)
+def test_episodes_added_together_are_stored_as_if_added_one_by_one(added, capacity, places, retention, stack, max_age):
+    memory, model = make_both(capacity, places, retention, stack, max_age)
+    for update, together in enumerate(added):
+        evict_expired(memory, update, max_age)
+        model.evict_expired(update)
+        new = [
+            make_episode(length, float(total_reward), label=10 * update + i, group=group, stack=stack)
+            for i, (length, total_reward, group) in enumerate(together)
+        ]
+        expected = sum(model.add(episode, update) for episode in new)
+        assert memory.add_all(new, together_of, update) == expected
+        check(memory, model)
+
+
 @settings(max_examples=75, deadline=None)
 @given(added=st.lists(EPISODES, min_size=2, max_size=14), cut=st.integers(0, 13), **SIZES)
 def test_a_restored_memory_continues_like_the_saved_one(added, cut, capacity, places, retention, stack, max_age):
@@ -149,8 +180,8 @@ def test_a_restored_memory_continues_like_the_saved_one(added, cut, capacity, pl
         assert len({each.add(episode, update) for each in both}) == 1
         draws = [each.sample(8, torch.Generator().manual_seed(update)) for each in both if each.episodes]
         for each, good in zip(both, draws, strict=False):
-            assert rows_of(good) == rows_of(draws[0])
-            each.set_priorities(good.rows, good.rewards % 7)
+            assert rows_of(each, good) == rows_of(both[0], draws[0])
+            each.set_priorities(good.rows, rewards_of(each, good) % 7)
 
 
 def test_a_restored_memory_evicts_from_the_same_group():
@@ -209,7 +240,7 @@ def test_an_episode_longer_than_the_memory_is_clipped_to_its_last_steps():
     memory = GoodEpisodeMemory(3, 5)
     assert memory.add(make_episode(8, 1.0))
     (good,) = memory.passes(1, 100, torch.Generator().manual_seed(0))
-    assert sorted(good.rewards.tolist()) == [5.0, 6.0, 7.0]
+    assert sorted(rewards_of(memory, good).tolist()) == [5.0, 6.0, 7.0]
     assert memory.episodes[0].clipped
 
 
@@ -245,7 +276,7 @@ def test_priorities_decide_how_often_a_step_is_drawn():
     rows = memory.episodes[0].rows
     memory.set_priorities(rows, torch.tensor([1.0, 2.0, 4.0]) ** (1 / 0.6))  # to the power 0.6: 1, 2, 4
     good = memory.sample(7_000, torch.Generator().manual_seed(0))
-    shares = [(good.rewards == step).float().mean().item() for step in range(3)]
+    shares = [(rewards_of(memory, good) == step).float().mean().item() for step in range(3)]
     assert shares == pytest.approx([1 / 7, 2 / 7, 4 / 7], abs=0.02)
 
 
@@ -255,7 +286,7 @@ def test_a_new_episode_has_the_largest_priority_and_a_step_without_advantage_alm
     memory.set_priorities(memory.episodes[0].rows, torch.tensor([-5.0, 3.0]))
     memory.add(make_episode(1, label=2))
     good = memory.sample(6_000, torch.Generator().manual_seed(0))
-    shares = [(good.rewards == reward).float().mean().item() for reward in (1000.0, 1001.0, 2000.0)]
+    shares = [(rewards_of(memory, good) == reward).float().mean().item() for reward in (1000.0, 1001.0, 2000.0)]
     assert shares == pytest.approx([0.0, 0.5, 0.5], abs=0.02)
 
 
@@ -263,7 +294,8 @@ def test_priorities_that_are_not_finite_do_not_stop_sampling():
     memory = GoodEpisodeMemory(100, 10, prioritized=True)
     memory.add(make_episode(3))
     memory.set_priorities(memory.episodes[0].rows, torch.tensor([float("nan"), float("inf"), float("-inf")]))
-    assert memory.sample(50, torch.Generator().manual_seed(0)).rewards.unique().tolist() == [1.0]
+    good = memory.sample(50, torch.Generator().manual_seed(0))
+    assert rewards_of(memory, good).unique().tolist() == [1.0]
 
 
 def test_priorities_do_not_change_uniform_sampling():
@@ -271,7 +303,7 @@ def test_priorities_do_not_change_uniform_sampling():
     memory.add(make_episode(2))
     memory.set_priorities(memory.episodes[0].rows, torch.tensor([0.0, 1e9]))
     good = memory.sample(4_000, torch.Generator().manual_seed(0))
-    assert (good.rewards == 0).float().mean().item() == pytest.approx(0.5, abs=0.03)
+    assert (rewards_of(memory, good) == 0).float().mean().item() == pytest.approx(0.5, abs=0.03)
 
 
 def test_observations_keep_their_dtype_and_the_pools_are_allocated_once():

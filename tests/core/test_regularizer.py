@@ -10,6 +10,7 @@ from optimist.core.anchor import anchor_loss
 from optimist.core.config import OPRConfig
 from optimist.core.regularizer import OptimisticRegularizer, max_bytes
 from optimist.core.steps import Steps
+from optimist.errors import ConfigError
 from tests.core.tables import (
     LOG_HALF,
     LOG_THREE_QUARTERS,
@@ -195,9 +196,45 @@ def test_the_loss_sets_the_priorities_of_prioritised_sampling():
 
 
 def test_sampled_rows_are_none_without_cloning_or_without_episodes():
-    assert regularizer(bc_coef=0.1).sample() is None
-    assert filled(bc_coef=0.0).sample() is None
-    assert len(filled(bc_coef=0.1, bc_batch_size=7).sample()) == 7
+    policy = two_state_policy()
+    assert list(regularizer(bc_coef=0.1).sample([4, 2], policy)) == [None, None]
+    assert list(filled(bc_coef=0.0).sample([4, 2], policy)) == [None, None]
+    assert [len(good) for good in filled(bc_coef=0.1, bc_batch_size=7).sample([4, 2], policy)] == [7, 7]
+
+
+@pytest.mark.parametrize(("size", "rows"), [(256, 64), (100, 25), (1, 1), (20_000, 256)])
+def test_a_share_of_the_minibatch_is_cloned_and_at_most_256_rows(size, rows):
+    opr = filled(bc_coef=0.1, bc_batch_size=0.25)
+    (good,) = opr.sample([size], two_state_policy())
+    assert len(good) == rows
+
+
+def test_a_share_of_an_unknown_minibatch_is_refused():
+    opr, policy = filled(bc_coef=0.1, bc_batch_size=0.25), two_state_policy()
+    with pytest.raises(ConfigError, match=r"^opr.bc_batch_size is a share, 0.25, and .* pass loss\(policy, minibatch"):
+        opr.loss(policy)
+    assert opr.loss(policy, minibatch_size=64).item() > 0.0
+
+
+def test_a_trust_region_needs_a_learner_that_draws_rows_before_its_update():
+    with pytest.raises(ConfigError, match=r"^opr.bc_trust works with this package's learners only"):
+        filled(bc_trust=0.2).loss(two_state_policy())
+
+
+def test_a_new_step_has_the_priority_of_its_own_advantage():
+    opr = filled(sampling="advantage")
+    opr.shape(episodes([1.0]), two_state_policy((0.0, 1.5)))  # R − V: 1 and 0.5
+    rows = [int(stored.rows) for stored in opr.memory.episodes]
+    assert opr.memory.pools["priorities"][rows].tolist() == pytest.approx([1.0, 0.5**0.6])
+
+
+def test_a_new_step_has_the_largest_priority_in_the_memory():
+    opr = filled(sampling="prioritized", retention="fifo")
+    anchor_loss(opr, two_state_policy((-3.0, 1.5)), stored_rows(opr))  # R − V: 4 and 0.5
+    opr.observe(episodes([3.0, 5.0]))
+    opr.shape(episodes([1.0]), two_state_policy())
+    rows = [int(stored.rows) for stored in opr.memory.episodes]
+    assert opr.memory.pools["priorities"][rows].tolist() == pytest.approx([4.0**0.6, 0.5**0.6, 4.0**0.6, 4.0**0.6])
 
 
 def test_the_tensors_that_the_loss_writes_are_named():
@@ -345,7 +382,7 @@ def test_zero_strength_changes_nothing_of_the_host(reference):
         opr.observe(steps)
         assert opr.shape(steps, policy) is steps.rewards
         assert opr.replay(batch, policy) is None
-        assert opr.sample() is None
+        assert list(opr.sample([4], policy)) == [None]
         assert opr.loss(policy).item() == 0.0
         opr.after_update(policy, pytest.fail)
     assert opr.memory.episodes, "episodes are admitted all the same"
@@ -364,7 +401,7 @@ def test_the_hosts_random_numbers_are_not_used_at_full_strength():
         replayed = opr.replay(batch, policy)
         for minibatch in batch.minibatches(2, 2, torch.Generator().manual_seed(0)):
             opr.join(minibatch, replayed)
-            anchor_loss(opr, policy, opr.sample()).backward()
+            opr.loss(policy).backward()
         opr.after_update(policy, lambda loss: loss.backward())
     assert torch.get_rng_state().equal(random_state)
 

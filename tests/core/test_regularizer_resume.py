@@ -20,7 +20,7 @@ from tests.core.tables import TablePolicy
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "reference": [{"reference": word, "shaping_scale": 0.5} for word in ("recorded", "cloned")],
-    "sampling": [{"sampling": "uniform"}, {"sampling": "prioritized"}],
+    "sampling": [{"sampling": word} for word in ("uniform", "prioritized", "advantage")],
     "retention": [{"retention": "fifo"}, {"retention": "ranked"}, {"retention": "ranked", "max_age_updates": 2}],
     "augment": [
         {"augment_share": 0.0},
@@ -35,6 +35,9 @@ OTHERS: list[dict[str, Any]] = [
     {"admission": "paper"},
     {"bc_weights": "uniform"},
     {"bc_luck": 0.5},
+    {"bc_luck": "tail"},
+    {"bc_trust": 0.1},
+    {"bc_batch_size": 0.5},
     {"max_episode_steps": 3},
 ]
 SMALL = {"capacity_transitions": 40, "capacity_episodes": 8, "return_window": 10, "bc_batch_size": 8}
@@ -77,7 +80,7 @@ class Host:
         shuffle = torch.Generator().manual_seed(self.updates)
         replayed = self.opr.replay(batch, self.policy)
         for minibatch in batch.minibatches(1, 9, shuffle):
-            good = self.opr.sample()
+            (good,) = self.opr.sample([4], self.policy)
             minibatch = minibatch if replayed is None else self.opr.join(minibatch, replayed)
             ratio = (self.policy.log_prob(minibatch.obs, minibatch.actions) - minibatch.logp_old).exp()
             weights = 1.0 if minibatch.weights is None else minibatch.weights

@@ -129,7 +129,7 @@ def test_captured_gradient_step_is_the_eager_one(device, tmp_path):
         advantages, returns = gae(rollout.rewards, rollout.values, rollout.next_values, rollout.dones, 0.99, 0.95)
         batch = rollout.flatten(advantages, returns)
         minibatch = next(iter(batch.minibatches(1, 32, torch.Generator(device).manual_seed(1))))
-        good = learner.anchor.sample()
+        good = next(learner.anchor.sample([4], learner.policy))
         assert good is not None
         tensors = [learner.flat.data, *learner.optimizer.state[learner.flat].values()]
         before = [tensor.clone() for tensor in tensors]

@@ -120,7 +120,7 @@ def filled(config, device, *, reward: float | None = None):
 
 def step(learner):
     """One captured gradient step."""
-    return learner.learn(None, learner.anchor.sample())
+    return learner.learn(None, next(learner.anchor.sample([4], learner.policy)))
 
 
 def tensors_of(learner) -> dict[str, Tensor]:

@@ -193,8 +193,7 @@ def test_clipped_rewards_train_and_raw_ones_are_kept():
     assert rollout.raw_rewards.max() > 3
     opr = OptimisticRegularizer(OPRConfig(percentile=0.0))
     opr.observe(rollout)
-    (good,) = opr.memory.passes(1, 1000, torch.Generator())
-    assert good.rewards.unique().tolist() == [1.0]
+    assert opr.memory.pools["rewards"][opr.memory.rows].unique().tolist() == [1.0]
     assert max(e.total_reward for e in opr.memory.episodes) == pytest.approx(
         max(r.raw_return for r in collector.finished)
     )

@@ -50,7 +50,7 @@ class A2C(ActorCriticLearner):
 
         means = MetricMeans()
         if len(batch):  # a rollout may consist of reset steps alone
-            good = self.anchor.sample()  # rows of M to clone, or None
+            (good,) = self.anchor.sample([len(batch)], self.policy)  # rows of M to clone, or None
             terms = self.losses(batch if replayed is None else self.anchor.join(batch, replayed), good)
             self.step(terms.total)
             means.add(terms)

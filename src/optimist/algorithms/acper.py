@@ -93,6 +93,7 @@ class ACPER(A2C):
         targets, advantages = truncated_traces(
             segments.rewards[:-1], values.detach(), following, dones, ratios, cfg.gamma, cfg.gae_lambda, cfg.trace_cap
         )
+        (good,) = self.anchor.sample([len(segments.obs.flatten(0, 1))], self.policy)  # rows of M to clone, or None
         played = valid.sum(0)
         self.replay.set_priorities(segments.places, (valid * advantages.abs()).sum(0) / played.clamp_min(1.0))
         weights = segments.weights * valid  # [T − 1, B]
@@ -102,7 +103,7 @@ class ACPER(A2C):
             policy=policy_gradient(logp, advantages, weights * ratios.clamp_max(cfg.importance_cap)),
             value=cfg.value_coef * weighted_mean((values - targets).square(), weights),
             entropy=-cfg.entropy_coef * mean_entropy,
-            anchor=anchor_loss(self.anchor, self.policy, self.anchor.sample()),  # as for fresh steps
+            anchor=anchor_loss(self.anchor, self.policy, good),  # as for fresh steps
             kl=weighted_mean(-log_ratios, valid),
             mean_entropy=mean_entropy,
         )

@@ -55,8 +55,8 @@ class CardiffPPO(ActorCriticLearner):
         replayed = self.anchor.replay(batch, self.in_rewards)  # rows of M to join the batch, or None
 
         means = MetricMeans()
-        for _ in range(cfg.epochs if len(batch) else 0):  # a rollout may consist of reset steps alone
-            good = self.anchor.sample()  # rows of M to clone, or None
+        sizes = [len(batch)] * cfg.epochs if len(batch) else []  # a rollout may consist of reset steps alone
+        for good in self.anchor.sample(sizes, self.in_rewards):  # rows of M to clone, or None
             terms = self.losses(batch if replayed is None else self.anchor.join(batch, replayed), good)
             self.step(terms.total)
             means.add(terms)

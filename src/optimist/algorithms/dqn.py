@@ -99,8 +99,8 @@ class DQN(Learner):
 
         terms: list[QTerms] = []
         if self.replay.num_written >= cfg.learning_starts and self.replay.num_ready:
-            for batch in self.minibatches():
-                good = self.anchor.sample()  # rows of M to clone, or None
+            cloned = self.anchor.sample([cfg.minibatch_size] * cfg.gradient_steps, self.cloned)  # rows of M, or None
+            for batch, good in zip(self.minibatches(), cloned, strict=True):
                 terms.append(self.learn(batch, good))
                 self.count_gradient_step()
             self.anchor.after_update(self.cloned, self.step_alone)  # such as a cloning phase

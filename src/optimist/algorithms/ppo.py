@@ -47,8 +47,10 @@ class PPO(ActorCriticLearner):
         replayed = self.anchor.replay(batch, self.policy)  # rows of M to join the minibatches, or None
 
         means, merge = MetricMeans(), cfg.last_minibatch == "merged"
-        for minibatch in batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator, merge_last=merge):
-            good = self.anchor.sample()  # rows of M to clone, or None
+        sizes = batch.minibatch_sizes(cfg.epochs, cfg.minibatch_size, merge_last=merge)
+        minibatches = batch.minibatches(cfg.epochs, cfg.minibatch_size, self.generator, merge_last=merge)
+        cloned = self.anchor.sample(sizes, self.policy)  # rows of M to clone, or None, with each minibatch
+        for minibatch, good in zip(minibatches, cloned, strict=True):
             if replayed is not None:
                 minibatch = self.anchor.join(minibatch, replayed)
             if cfg.target_kl is not None and means.terms and self.kl(minibatch) > 1.5 * cfg.target_kl:

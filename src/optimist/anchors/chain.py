@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -52,11 +52,13 @@ class AnchorChain(Anchor):
         assert self._replayer is not None
         return self._replayer.join(minibatch, replayed)
 
-    def sample(self) -> GoodRows | None:
+    def sample(self, sizes: Sequence[int], policy: Policy) -> Iterator[GoodRows | None]:
         """The rows of the one anchor that samples some."""
-        name, rows = _only_one("sample rows", {name: anchor.sample() for name, anchor in self.anchors.items()})
-        self._sampler = self.anchors[name] if name else None
-        return rows
+        drawn = [anchor.sample(sizes, policy) for anchor in self.anchors.values()]
+        for together in zip(*drawn, strict=True):
+            name, rows = _only_one("sample rows", dict(zip(self.anchors, together, strict=True)))
+            self._sampler = self.anchors[name] if name else None
+            yield rows
 
     def loss_on(self, good: GoodRows, logp: Tensor, values: Tensor) -> Tensor:
         """The loss of the anchor that sampled the rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -41,9 +42,12 @@ class Anchor:
         """Add a share of the replayed rows to a minibatch."""
         return minibatch
 
-    def sample(self) -> GoodRows | None:
-        """Draw the rows of M for the loss of one minibatch, or None where there is nothing to clone."""
-        return None
+    def sample(self, sizes: Sequence[int], policy: Policy) -> Iterator[GoodRows | None]:
+        """Yield rows of M for the loss of each minibatch of an update, or None where there is nothing to clone.
+
+        `sizes`: rows of each minibatch. `policy` is that of the start of the update.
+        """
+        return repeat(None, len(sizes))
 
     def loss_on(self, good: GoodRows, logp: Tensor, values: Tensor) -> Tensor:
         """Return the loss on sampled rows, its coefficient included, given their log π_θ(a|s) and V(s)."""
@@ -95,10 +99,9 @@ def evaluate_together(policy: Evaluator, batch: Batch, good: GoodRows | None) ->
     """Evaluate a minibatch and rows of M in one forward pass."""
     if good is None:
         return Evaluated(*policy.evaluate(batch.obs, batch.actions))
-    both = policy.evaluate(torch.cat([batch.obs, good.obs]), torch.cat([batch.actions, good.actions]))
-    size = len(batch)
-    logp, entropy, values = (column[:size] for column in both)
-    return Evaluated(logp, entropy, values, both[0][size:], both[2][size:])
+    both, size = policy.evaluate(torch.cat([batch.obs, good.obs]), torch.cat([batch.actions, good.actions])), len(batch)
+    logp, logp_good = torch.split(both[0], [size, len(good)])
+    return Evaluated(logp, both[1][:size], both[2][:size], logp_good, both[2].detach()[size:])
 
 
 def anchor_loss(anchor: Anchor, policy: Policy, good: GoodRows | None) -> Tensor:

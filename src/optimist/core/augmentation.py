@@ -7,7 +7,7 @@ from torch import Tensor
 
 from optimist.core.advantages import gae
 from optimist.core.config import OPRConfig
-from optimist.core.memory import GoodRows
+from optimist.core.memory import GoodSteps
 from optimist.core.policy import Policy
 from optimist.core.reference import ClonedReference
 from optimist.core.shaping import bound_log_ratio, log_ratio, shape_rewards
@@ -19,7 +19,7 @@ WEIGHT_CAP = 1.0
 
 def replayed_batch(
     policy: Policy,
-    good: GoodRows,
+    good: GoodSteps,
     reference: ClonedReference | None,
     config: OPRConfig,
     gamma: float,
@@ -52,7 +52,7 @@ def replayed_batch(
     )
 
 
-def shape_replayed(good: GoodRows, logp: Tensor, reference: ClonedReference | None, config: OPRConfig) -> Tensor:
+def shape_replayed(good: GoodSteps, logp: Tensor, reference: ClonedReference | None, config: OPRConfig) -> Tensor:
     """r^OPR of replayed steps: here Δ exists under both readings of π_good."""
     if config.shaping_scale == 0:
         return good.rewards

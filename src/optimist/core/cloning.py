@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from statistics import fmean, pstdev
+from statistics import fmean, median, pstdev
 
+import torch
 from torch import Tensor
 
 from optimist.core.admission import GroupWindows
@@ -30,6 +32,12 @@ def advantage_weights(returns: Tensor, values: Tensor) -> Tensor:
     return (returns - values.detach()).clamp(0.0, 1.0)
 
 
+def trust_weights(logp: Tensor, logp_start: Tensor, trust: float) -> Tensor:
+    """1 where π/π_start ≤ 1 + `trust`, else 0: beyond that PPO's clipped objective would not follow either."""
+    require_same_shape(logp=logp, logp_start=logp_start)
+    return (logp.detach() - logp_start <= math.log1p(trust)).to(logp.dtype)
+
+
 def luck_weights(episodes: Sequence[StoredEpisode], recent: GroupWindows, luck: float) -> list[float]:
     """clip((R − m)/s − `luck`, 0, 1) of each episode, with m and s of the recent returns of its group.
 
@@ -44,3 +52,36 @@ def luck_weights(episodes: Sequence[StoredEpisode], recent: GroupWindows, luck: 
 def _excess(total_reward: float, mean: float, deviation: float, luck: float) -> float:
     above = total_reward - mean - luck * deviation
     return min(above / deviation, 1.0) if above > 0.0 < deviation else float(above > 0.0)
+
+
+TAIL_MARGIN = 1.0
+"""Natural logarithm of how much rarer than the best of so many episodes a return must be before it is cloned."""
+
+
+def tail_weights(episodes: Sequence[StoredEpisode], recent: GroupWindows, finished: int) -> list[float]:
+    """clip((R − m)/s − log(n/2k) − 1, 0, 1) of each episode: how far it exceeds what luck explains of its rank.
+
+    m is the median of the recent returns of its group and s their mean excess above m. If returns above m are
+    exponential with mean s, the k-th best of n = `finished` episodes is at m + s log(n/2k). k counts the stored
+    episodes of the group with at least this return. Standard deviations do not have this property: where returns are
+    exponential, those of the best of many episodes are many deviations above the mean by luck alone.
+    """
+    weights = [0.0] * len(episodes)
+    for group, window in recent.windows.items():
+        own = [i for i, episode in enumerate(episodes) if episode.group == group]
+        returns = torch.tensor([episodes[i].total_reward for i in own], dtype=torch.float64)
+        middle, scale = _median_and_excess(window.returns)
+        ranks = len(own) - torch.searchsorted(returns.sort().values, returns)  # k
+        by_luck = (finished / (2.0 * ranks)).log().clamp_min(0.0)
+        above = returns - middle
+        found = (above / scale - by_luck - TAIL_MARGIN).clamp(0.0, 1.0) if scale > 0.0 else (above > 0.0).double()
+        for i, weight in zip(own, found.tolist(), strict=True):
+            weights[i] = weight
+    return weights
+
+
+def _median_and_excess(returns: Sequence[float]) -> tuple[float, float]:
+    """The median, and the mean excess over it of the returns above it; 0 if none is above."""
+    middle = median(returns)
+    above = [value - middle for value in returns if value > middle]
+    return middle, fmean(above) if above else 0.0

@@ -11,6 +11,11 @@ from annotated_types import Interval
 from optimist.core.settings import AtLeastOne, AtLeastZero, NonNegative, OrNone, settings
 from optimist.errors import ConfigError, unknown_name
 
+LARGEST_SHARE = 256
+"""Most rows that a share of a minibatch gives."""
+CANDIDATES = ("bc_trust",)
+"""Settings that exist until the default is chosen (results/default/PLAN.md); then one or none of them stays."""
+
 
 @settings("opr")
 class OPRConfig:
@@ -39,8 +44,9 @@ class OPRConfig:
     """What a full M evicts: the oldest episode, or the one with the lowest return."""
     max_age_updates: OrNone[AtLeastOne] = None
     """Updates after which a stored episode is evicted, with any return; None for never."""
-    sampling: Literal["uniform", "prioritized"] = "prioritized"
-    """How transitions are drawn from M: all alike, or by their advantage (R − V)₊ to the power 0.6."""
+    sampling: Literal["uniform", "prioritized", "advantage"] = "prioritized"
+    """How transitions are drawn from M: all alike, or by their advantage (R − V)₊ to the power 0.6. A new one has the
+    largest priority in M (`prioritized`), or that of its own advantage (`advantage`)."""
 
     shaping_scale: NonNegative = 0.0
     """α. Strength of the reward shaping; 0 turns it off (the paper: 0.5)."""
@@ -58,13 +64,18 @@ class OPRConfig:
 
     bc_coef: NonNegative = 0.1
     """λ_BC. Weight of the cloning loss on every minibatch; 0 turns it off."""
-    bc_batch_size: AtLeastOne = 256
-    """Steps drawn from M for the cloning loss of each minibatch."""
+    bc_batch_size: AtLeastOne | Annotated[float, Interval(gt=0, lt=1)] = 256
+    """Steps drawn from M for the cloning loss of each minibatch: a number, or a share of the minibatch's rows such as
+    0.25, which gives at most 256."""
     bc_weights: Literal["uniform", "advantage"] = "advantage"
     """Weight of a cloned step: 1, or its advantage min((R − V)₊, 1) in units of the learner's reward."""
-    bc_luck: OrNone[NonNegative] = None
+    bc_luck: OrNone[NonNegative | Literal["tail"]] = None
     """Standard deviations above the mean of recent returns that count as luck: an episode within them is not cloned,
-    one that is a further deviation above them fully; None clones every stored episode."""
+    one that is a further deviation above them fully. `tail`: luck is what the best of so many episodes reach under an
+    exponential tail. None clones every stored episode."""
+    bc_trust: OrNone[NonNegative] = None
+    """ε of cloning: a step is not cloned while π/π_start > 1 + ε, with π_start of the start of the update; None for no
+    limit."""
     bc_phase_interval: AtLeastZero = 0
     """Distance between separate cloning phases, in `bc_phase_unit`; 0 for none."""
     bc_phase_unit: Literal["updates", "episodes", "steps"] = "updates"
@@ -110,7 +121,25 @@ class OPRConfig:
             idle |= {"bc_phase_unit", "bc_phase_epochs"}
             if self.bc_coef == 0:
                 idle |= {"bc_batch_size", "bc_weights", "bc_luck"}
+        if self.bc_coef == 0:
+            idle.add("bc_trust")
         return idle
+
+    def rows_to_clone(self, minibatch_size: int | None) -> int:
+        """The steps drawn from M for a minibatch of so many rows."""
+        if isinstance(self.bc_batch_size, int):
+            return self.bc_batch_size
+        if minibatch_size is None:
+            raise ConfigError(
+                f"opr.bc_batch_size is a share, {self.bc_batch_size}, and the size of the minibatch is not known here; "
+                "pass loss(policy, minibatch_size=...), or set a number of rows"
+            )
+        return min(max(round(self.bc_batch_size * minibatch_size), 1), LARGEST_SHARE)
+
+    @property
+    def phase_batch_size(self) -> int:
+        """The steps of a minibatch in a cloning phase."""
+        return self.bc_batch_size if isinstance(self.bc_batch_size, int) else LARGEST_SHARE
 
 
 def require_config(config: Any) -> OPRConfig:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -12,6 +12,9 @@ from torch import Tensor
 
 from optimist.core.steps import Steps
 from optimist.errors import ConfigError, ShapeMismatch
+
+STEP_COLUMNS = ("actions", "rewards", "logp", "dones", "bootstraps")
+"""What is stored of each step, next to its frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +31,58 @@ class Episode:
     group: int = 0
     clipped: bool = False
 
+    @property
+    def length(self) -> int:
+        """Steps in it."""
+        return self.rewards.shape[0]
+
     def __len__(self) -> int:
-        return len(self.rewards)
+        return self.length
 
 
 @dataclass(frozen=True)
+class Episodes:
+    """The steps of several episodes, one after the other."""
+
+    frames: Tensor  # [ΣL + (stack − 1) n, ...]
+    steps: dict[str, Tensor]  # name → [ΣL, ...]
+    lengths: list[int]  # [n]
+    clipped: list[bool]  # [n]
+
+    @classmethod
+    def of(cls, episode: Episode) -> Episodes:
+        """One episode."""
+        steps = {name: getattr(episode, name) for name in STEP_COLUMNS}
+        return cls(episode.frames, steps, [episode.length], [episode.clipped])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class FinishedEpisode:
-    """A finished episode's return, length and group; `build()` copies its steps, which costs memory traffic."""
+    """A finished episode's return and group, and where its builder has its steps until more are added."""
 
     total_reward: float
-    length: int
     group: int
-    build: Callable[[], Episode] = field(repr=False)
+    builder: EpisodeBuilder
+    stream: int
+    start: int  # time of the first step
+    end: int  # time of the last step
+    opening: Tensor | None  # [stack − 1, ...] the older frames of the first observation
+
+    @property
+    def length(self) -> int:
+        """Steps that can be copied."""
+        return min(self.end + 1 - self.start, self.builder.max_steps)
+
+    @property
+    def skipped(self) -> int:
+        """Steps before those."""
+        return self.end + 1 - self.start - self.length
+
+    def build(self) -> Episode:
+        """Copy its steps, which costs memory traffic."""
+        built = self.builder.build([self])
+        columns: dict[str, Any] = {"frames": built.frames, **built.steps}
+        return Episode(**columns, total_reward=self.total_reward, group=self.group, clipped=built.clipped[0])
 
 
 class EpisodeBuilder:
@@ -75,19 +118,43 @@ class EpisodeBuilder:
         ends = ends & valid
         if self.frame_stack > 1:
             _require_one_stack(steps.obs, steps.dones[:-1].cpu() & ~ends[:-1] & valid[:-1] & valid[1:])
-        totals = self._running_returns(torch.where(valid, rewards.cpu().double(), 0.0), ends)
-        groups = torch.zeros_like(ends) if steps.groups is None else steps.groups
+        totals = self._running_returns(torch.where(valid, rewards.cpu().double(), 0.0), ends)[ends].tolist()
+        groups = [0] * len(totals) if steps.groups is None else steps.groups.cpu()[ends].long().tolist()
+        all_valid = bool(valid.all())
         for n in (~valid[0]).nonzero().flatten().tolist():
             if self.starts[n] == self.time:  # the reset step after an end belongs to no episode
                 self.starts[n] += _reset_steps(valid[:, n])
         finished = []
-        for t, n in ends.nonzero().tolist():
-            finished.append(self._finished(steps, n, self.time + t, float(totals[t, n]), int(groups[t, n])))
-            self.starts[n] = self.time + t + 1 + _reset_steps(valid[t + 1 :, n])
+        for (t, n), total_reward, group in zip(ends.nonzero().tolist(), totals, groups, strict=True):
+            opening = self._opening(steps, n, self.starts[n]) if self.frame_stack > 1 else None
+            end = self.time + t
+            finished.append(FinishedEpisode(total_reward, group, self, n, self.starts[n], end, opening))
+            self.starts[n] = end + 1 + (0 if all_valid else _reset_steps(valid[t + 1 :, n]))
         if self.frame_stack > 1:
             self._keep_openings(steps.obs)
         self.time += num_steps
         return finished
+
+    def build(self, finished: Sequence[FinishedEpisode]) -> Episodes:
+        """The steps of these episodes, copied together; of one longer than the limit the most recent."""
+        kept = [episode.length for episode in finished]
+        before = [min(episode.skipped, self.frame_stack - 1) for episode in finished]
+        sizes = [n + older for n, older in zip(kept, before, strict=True)]  # with older frames in the history
+        spans = [range(episode.end + 1 - size, episode.end + 1) for episode, size in zip(finished, sizes, strict=True)]
+        times = torch.tensor(list(chain.from_iterable(spans))) % len(self.history["rewards"])
+        streams = torch.tensor([episode.stream for episode in finished]).repeat_interleave(torch.tensor(sizes))
+        columns = {name: history[times, streams] for name, history in self.history.items()}
+        frames = columns.pop("frames")
+        if self.frame_stack > 1:
+            parts = zip(finished, before, torch.split(frames, sizes), strict=True)
+            frames = torch.cat([part for e, older, own in parts for part in (e.opening[older:], own)])  # type: ignore[index]
+        if any(before):
+            steps = torch.cat([torch.arange(size) >= older for size, older in zip(sizes, before, strict=True)])
+            columns = {name: column[steps.to(column.device)] for name, column in columns.items()}
+        columns["dones"][torch.tensor(kept).cumsum(0) - 1] = (
+            True  # the learner may see no end where the episode has one
+        )
+        return Episodes(frames, columns, kept, [episode.skipped > 0 for episode in finished])
 
     def forget_unfinished(self) -> None:
         """Drop unfinished episodes: their environments have been reset."""
@@ -159,7 +226,7 @@ class EpisodeBuilder:
     def _append(self, steps: Steps) -> None:
         """Write the T rows into the history; grow it first if an unfinished episode would be overwritten."""
         num_steps = len(steps.rewards)
-        rows = {name: getattr(steps, name) for name in ("actions", "rewards", "logp", "dones", "bootstraps")}
+        rows = {name: getattr(steps, name) for name in STEP_COLUMNS}
         rows["frames"] = steps.obs[:, :, -1] if self.frame_stack > 1 else steps.obs
         if steps.bootstraps is None:
             rows["bootstraps"] = torch.zeros_like(steps.rewards)
@@ -196,34 +263,12 @@ class EpisodeBuilder:
             if self.time <= start < self.time + len(obs):
                 self.openings[n] = obs[start - self.time, n, :-1]
 
-    def _finished(self, steps: Steps, stream: int, end: int, total_reward: float, group: int) -> FinishedEpisode:
-        start, opening = self.starts[stream], None
-        if self.frame_stack > 1:
-            opening = self._opening(steps, stream, start)
-        build = partial(self._build, stream, start, end, opening, total_reward, group)
-        return FinishedEpisode(total_reward, end + 1 - start, group, build)
-
     def _opening(self, steps: Steps, stream: int, start: int) -> Tensor:
         """The older frames of an episode's first observation, [stack − 1, ...]."""
         if start >= self.time:
             return steps.obs[start - self.time, stream, :-1]
         assert self.openings is not None
         return self.openings[stream]
-
-    def _build(
-        self, stream: int, start: int, end: int, opening: Tensor | None, total_reward: float, group: int
-    ) -> Episode:
-        kept = min(end + 1 - start, self.max_steps)
-        before = min(end + 1 - start - kept, self.frame_stack - 1)  # older frames that are in the history
-        rows = torch.arange(end + 1 - kept - before, end + 1) % len(self.history["rewards"])
-        columns = {name: history[rows, stream] for name, history in self.history.items()}
-        frames = columns.pop("frames")
-        if opening is not None:
-            frames = torch.cat([opening[before:], frames])
-        columns = {name: column[before:] for name, column in columns.items()}
-        columns["dones"][-1] = True  # the learner may see no end where the episode has one
-        clipped = kept < end + 1 - start
-        return Episode(frames=frames, **columns, total_reward=total_reward, group=group, clipped=clipped)
 
 
 def _reset_steps(valid: Tensor) -> int:

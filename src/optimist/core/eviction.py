@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Protocol
 
+import torch
 from torch import Tensor
 
-from optimist.core.episode import Episode
+NONE = torch.zeros(0, dtype=torch.int64)
 
 
-@dataclass(eq=False)
+class Candidate(Protocol):
+    """What decides about an episode: one that has finished, or one that is stored."""
+
+    @property
+    def total_reward(self) -> float:
+        """R(E)."""
+
+    @property
+    def group(self) -> int:
+        """The opponent or level."""
+
+
+@dataclass(eq=False, slots=True)
 class StoredEpisode:
     """An episode of M and the rows it owns."""
 
@@ -19,8 +34,9 @@ class StoredEpisode:
     group: int
     admitted_at: int  # update
     clipped: bool
-    rows: Tensor  # [L] of its steps in the step pool
-    frames: Tensor  # [L + stack − 1] of its frames in the frame pool
+    length: int  # steps stored
+    rows: Tensor = field(default=NONE, repr=False)  # [L] of its steps in the step pool
+    frames: Tensor = field(default=NONE, repr=False)  # [L + stack − 1] of its frames in the frame pool
 
 
 class FirstInFirstOut:
@@ -41,7 +57,7 @@ class FirstInFirstOut:
         """Yield the oldest first."""
         return iter(self.episodes)
 
-    def may_evict(self, stored: StoredEpisode, candidate: Episode) -> bool:
+    def may_evict(self, stored: StoredEpisode, candidate: Candidate) -> bool:
         """Always."""
         return True
 
@@ -57,7 +73,7 @@ class LowestReturnFirst:
 
     def add(self, stored: StoredEpisode) -> None:
         """Insert an episode into the ranking of its group."""
-        insort(self.groups.setdefault(stored.group, []), stored, key=lambda e: e.total_reward)
+        insort(self.groups.setdefault(stored.group, []), stored, key=attrgetter("total_reward"))
 
     def remove(self, stored: StoredEpisode) -> None:
         """Note an evicted episode."""
@@ -73,7 +89,7 @@ class LowestReturnFirst:
             yield self.groups[largest][positions[largest]]
             positions[largest] += 1
 
-    def may_evict(self, stored: StoredEpisode, candidate: Episode) -> bool:
+    def may_evict(self, stored: StoredEpisode, candidate: Candidate) -> bool:
         """Within a group only for an episode at least as good; between groups always."""
         return stored.group != candidate.group or candidate.total_reward >= stored.total_reward
 

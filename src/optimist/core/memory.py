@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from optimist.core.advantages import discounted_returns
-from optimist.core.episode import Episode
+from optimist.core.episode import Episode, Episodes, FinishedEpisode
 from optimist.core.eviction import EvictionPolicy, FirstInFirstOut, StoredEpisode
 from optimist.errors import ConfigError, NonFiniteLoss
 
@@ -18,21 +19,28 @@ PRIORITY_EXPONENT = 0.6
 """Exponent of prioritised sampling (SIL's value)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GoodRows:
-    """B transitions of M."""
+    """B transitions of M, to clone."""
 
     obs: Tensor  # [B, ...]
     actions: Tensor  # [B, ...]
+    returns: Tensor  # [B] discounted return that followed
+    rows: Tensor  # [B] their indices in M
+    logp_start: Tensor | None = None  # [B] log π(a|s) at the start of the update; None: not requested
+
+    def __len__(self) -> int:
+        return self.returns.shape[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodSteps(GoodRows):
+    """Consecutive transitions of M, to learn from as from fresh steps."""
+
     rewards: Tensor  # [B]
     logp: Tensor  # [B] recorded at execution: log π_good under the reading `recorded`
     dones: Tensor  # [B]
     bootstraps: Tensor  # [B]
-    returns: Tensor  # [B] discounted return that followed
-    rows: Tensor  # [B] their indices in M
-
-    def __len__(self) -> int:
-        return len(self.rewards)
 
 
 class GoodEpisodeMemory:
@@ -58,7 +66,10 @@ class GoodEpisodeMemory:
         self.episodes: list[StoredEpisode] = []  # oldest first
         self.pools: dict[str, Tensor] = {}
         self._free_rows = list(range(capacity_transitions - 1, -1, -1))
-        self._free_frames = list(range(self._num_frames(capacity_transitions, capacity_episodes) - 1, -1, -1))
+        self._free_frames = self._free_rows  # without stacks a step and its frame have the same row
+        if frame_stack > 1:
+            self._free_frames = list(range(self._num_frames(capacity_transitions, capacity_episodes) - 1, -1, -1))
+        self._room = capacity_transitions
         self._table: tuple[Tensor, Tensor] | None = None  # rows [M] and frames [M, stack] of all stored steps
 
     def add(self, episode: Episode, update: int = 0) -> bool:
@@ -66,46 +77,94 @@ class GoodEpisodeMemory:
 
         An episode longer than N_max keeps its last N_max steps.
         """
-        length = min(len(episode.rewards), self.capacity_transitions)
-        if len(self._free_rows) < length or len(self.episodes) >= self.capacity_episodes:
-            evicted = self._evictions_for(length, episode)
-            if evicted is None:
-                return False
-            for stored in evicted:
-                self._evict(stored)
-        self._store(episode, length, update)
-        return True
+        return self.add_all([episode], lambda _: Episodes.of(episode), update) == 1
+
+    def add_all(
+        self,
+        candidates: Sequence[Episode | FinishedEpisode],
+        build: Callable[[Sequence[Any]], Episodes],
+        update: int = 0,
+    ) -> int:
+        """Add episodes in turn and return how many were admitted; `build` copies those that stay, all at once.
+
+        New steps get the largest priority that was stored before this call.
+        """
+        priority = self._largest_priority()
+        added: dict[StoredEpisode, Episode | FinishedEpisode] = {}
+        evicted: list[StoredEpisode] = []
+        admitted = 0
+        for candidate in candidates:
+            length = min(candidate.length, self.capacity_transitions)
+            weakest = self._evictions_for(length, candidate)
+            if weakest is None:
+                continue
+            for stored in weakest:
+                self._forget(stored)
+                if added.pop(stored, None) is None:
+                    evicted.append(stored)
+            stored = StoredEpisode(candidate.total_reward, candidate.group, update, False, length)
+            self._remember(stored)
+            added[stored] = candidate
+            admitted += 1
+        self._free(evicted)
+        if added:
+            try:
+                self._store(list(added), build(list(added.values())), priority)
+            except NonFiniteLoss:
+                for stored in added:
+                    self._forget(stored)
+                raise
+        return admitted
 
     def evict_older_than(self, update: int) -> None:
         """Evict the episodes that were admitted before an update."""
-        for stored in [episode for episode in self.episodes if episode.admitted_at < update]:
-            self._evict(stored)
+        self._evict([episode for episode in self.episodes if episode.admitted_at < update])
 
     def sample(self, size: int, generator: torch.Generator) -> GoodRows:
         """Draw `size` transitions with replacement: uniformly, or by priority."""
+        (good,) = self.samples([size], generator)
+        return good
+
+    def samples(self, sizes: Sequence[int], generator: torch.Generator) -> Iterator[GoodRows]:
+        """Draw as many transitions for each of several minibatches, all by the priorities of now."""
         rows, frames = self._stored_steps()
         if self.prioritized:
-            picks = draw(self.pools["priorities"][rows].to(generator.device), size, generator)
+            picks = draw(self.pools["priorities"][rows].to(generator.device), sum(sizes), generator)
         else:
-            picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
-        picks = picks.to(rows.device)
-        return self.at(rows[picks], frames[picks])
+            picks = torch.randint(len(rows), (sum(sizes),), generator=generator, device=generator.device)
+        for chosen in torch.split(picks.to(rows.device), list(sizes)):
+            yield self.at(rows[chosen], frames[chosen])
 
     def at(self, rows: Tensor, frames: Tensor) -> GoodRows:
         """The transitions with these rows [B] of the step pool and these [B, stack] of the frame pool."""
-        obs = self.pools["frames"][frames]
-        step = {name: pool[rows] for name, pool in self.pools.items() if name not in ("frames", "priorities")}
-        return GoodRows(obs=obs if self.frame_stack > 1 else obs[:, 0], **step, rows=rows)
+        return GoodRows(
+            obs=self._observations(frames),
+            actions=self.pools["actions"][rows],
+            returns=self.pools["returns"][rows],
+            rows=rows,
+        )
 
-    def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodRows:
+    def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodSteps:
         """Draw whole episodes with replacement until they have at least `min_rows` transitions, in order."""
         rows: list[Tensor] = []
         frames: list[Tensor] = []
-        while sum(map(len, rows)) < min_rows:
+        count = 0
+        while count < min_rows:
             pick = int(torch.randint(len(self.episodes), (1,), generator=generator, device=generator.device))
             rows.append(self.episodes[pick].rows)
             frames.append(self._stacked(self.episodes[pick].frames))
-        return self.at(torch.cat(rows), torch.cat(frames))
+            count += self.episodes[pick].length
+        where = torch.cat(rows)
+        columns = ("actions", "returns", "rewards", "logp", "dones", "bootstraps")
+        steps = {name: self.pools[name][where] for name in columns}
+        return GoodSteps(obs=self._observations(torch.cat(frames)), rows=where, **steps)
+
+    def all_of(self, episodes: Sequence[StoredEpisode], size: int) -> Iterator[GoodRows]:
+        """Yield every transition of these stored episodes, in order, at most `size` at a time."""
+        rows = torch.cat([stored.rows for stored in episodes])
+        frames = torch.cat([self._stacked(stored.frames) for stored in episodes])
+        for own, own_frames in zip(torch.split(rows, size), torch.split(frames, size), strict=True):
+            yield self.at(own, own_frames)
 
     def passes(self, epochs: int, size: int, generator: torch.Generator) -> Iterator[GoodRows]:
         """Yield every stored transition once per epoch, in random minibatches of at most `size`."""
@@ -131,7 +190,7 @@ class GoodEpisodeMemory:
     @property
     def num_transitions(self) -> int:
         """Transitions stored now."""
-        return self.capacity_transitions - len(self._free_rows)
+        return self.capacity_transitions - self._room
 
     @property
     def num_bytes(self) -> int:
@@ -141,7 +200,8 @@ class GoodEpisodeMemory:
     @property
     def mean_return(self) -> float:
         """Mean return of the stored episodes; nan while M is empty."""
-        return sum(e.total_reward for e in self.episodes) / len(self.episodes) if self.episodes else float("nan")
+        count = len(self.episodes)
+        return sum(map(attrgetter("total_reward"), self.episodes)) / count if count else float("nan")
 
     def state_dict(self) -> dict[str, Any]:
         """The stored episodes, exactly, without the free rows."""
@@ -149,7 +209,7 @@ class GoodEpisodeMemory:
         rows = torch.cat([stored.rows for stored in self.episodes]) if self.episodes else none
         frames = torch.cat([stored.frames for stored in self.episodes]) if self.episodes else none
         return {
-            "episodes": [[e.total_reward, e.group, e.admitted_at, e.clipped, len(e.rows)] for e in self.episodes],
+            "episodes": [[e.total_reward, e.group, e.admitted_at, e.clipped, e.length] for e in self.episodes],
             "pools": {name: pool[frames if name == "frames" else rows] for name, pool in self.pools.items()},
         }
 
@@ -157,18 +217,15 @@ class GoodEpisodeMemory:
         """Restore `state_dict`; raise before anything is changed if it does not fit."""
         pools = {name: pool.to(device) for name, pool in state["pools"].items()}
         self._require_room_for([length for *_, length in state["episodes"]], len(pools.get("frames", ())))
-        for stored in list(self.episodes):
-            self._evict(stored)
+        self._evict(list(self.episodes))
         for name, pool in pools.items():
             self._allocate(name, pool)
-        row = frame = 0
-        for total_reward, group, admitted_at, clipped, length in state["episodes"]:
-            num_frames = self._num_frames(length, 1)
-            steps = {name: pool[row : row + length] for name, pool in pools.items() if name != "frames"}
-            frames = pools["frames"][frame : frame + num_frames]
-            own = self._take(length, frames.device)
-            self._place(StoredEpisode(total_reward, group, admitted_at, clipped, *own), steps, frames)
-            row, frame = row + length, frame + num_frames
+        episodes = [StoredEpisode(*values) for values in state["episodes"]]
+        for stored in episodes:
+            self._remember(stored)
+        if episodes:
+            frames = pools.pop("frames")
+            self._place(episodes, pools, frames)
 
     def _num_frames(self, transitions: int, episodes: int) -> int:
         """Frames of so many episodes: one a transition, and the older frames of each first observation."""
@@ -184,44 +241,82 @@ class GoodEpisodeMemory:
         if num_frames != self._num_frames(sum(lengths), len(lengths)):
             raise ConfigError(f"the saved memory has a frame_stack other than {self.frame_stack}; keep the one it has")
 
-    def _evictions_for(self, length: int, candidate: Episode) -> list[StoredEpisode] | None:
+    def _evictions_for(self, length: int, candidate: Episode | FinishedEpisode) -> list[StoredEpisode] | None:
         """The episodes to evict for `candidate`, or None if it ranks below one of them."""
-        free, places = len(self._free_rows), self.capacity_episodes - len(self.episodes)
-        order, evicted = self.eviction.candidates(), list[StoredEpisode]()
+        free, places = self._room, self.capacity_episodes - len(self.episodes)
+        evicted: list[StoredEpisode] = []
+        if free >= length and places >= 1:
+            return evicted
+        order = self.eviction.candidates()
         while free < length or places < 1:
             weakest = next(order)
             if not self.eviction.may_evict(weakest, candidate):
                 return None
             evicted.append(weakest)
-            free, places = free + len(weakest.rows), places + 1
+            free, places = free + weakest.length, places + 1
         return evicted
 
-    def _store(self, episode: Episode, length: int, update: int) -> None:
-        returns = discounted_returns(episode.rewards, episode.dones.bool(), episode.bootstraps, self.gamma)
+    def _store(self, stored: list[StoredEpisode], episodes: Episodes, priority: float) -> None:
+        """Write the steps of episodes that were admitted; of each the last `length` ones."""
+        steps, lengths = dict(episodes.steps), episodes.lengths
+        dones = steps["dones"].bool().clone()
+        dones[torch.tensor(lengths).cumsum(0) - 1] = True
+        returns = discounted_returns(steps["rewards"], dones, steps["bootstraps"], self.gamma)
         if not returns.isfinite().all():
             raise NonFiniteLoss("a step of a good episode has a reward or a bootstrap value that is nan or infinite")
-        steps = {name: getattr(episode, name) for name in ("actions", "rewards", "logp", "dones", "bootstraps")}
-        steps |= {"returns": returns, "priorities": torch.full_like(returns, self._largest_priority())}
-        clipped = episode.clipped or length < len(episode.rewards)
-        rows, frames = self._take(length, returns.device)
-        stored = StoredEpisode(episode.total_reward, episode.group, update, clipped, rows, frames)
-        columns = {name: column[-length:] for name, column in steps.items()}
-        self._place(stored, columns, episode.frames[-len(frames) :])
+        steps |= {"returns": returns, "priorities": torch.full_like(returns, priority)}
+        frames, skipped = episodes.frames, [length - own.length for own, length in zip(stored, lengths, strict=True)]
+        for own, clipped, older in zip(stored, episodes.clipped, skipped, strict=True):
+            own.clipped = clipped or older > 0
+        if any(skipped):
+            frames = frames[_last_ones([self._num_frames(length, 1) for length in lengths], skipped, frames.device)]
+            kept = _last_ones(lengths, skipped, returns.device)
+            steps = {name: column[kept] for name, column in steps.items()}
+        self._place(stored, steps, frames)
 
-    def _take(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Free rows for an episode's steps and frames."""
-        num_frames = self._num_frames(length, 1)
-        rows, self._free_rows[-length:] = self._free_rows[-length:], []
-        frames, self._free_frames[-num_frames:] = self._free_frames[-num_frames:], []
-        return torch.tensor(rows, device=device), torch.tensor(frames, device=device)
+    def _take(self, free: list[int], count: int, device: torch.device) -> Tensor:
+        taken, free[-count:] = free[-count:], []
+        return torch.tensor(taken, device=device)
 
-    def _place(self, stored: StoredEpisode, steps: dict[str, Tensor], frames: Tensor) -> None:
-        for name, column in (*steps.items(), ("frames", frames)):
+    def _place(self, episodes: list[StoredEpisode], steps: dict[str, Tensor], frames: Tensor) -> None:
+        """Write rows of these episodes, one after the other, to free rows of the pools."""
+        lengths = [stored.length for stored in episodes]
+        rows = taken = self._take(self._free_rows, sum(lengths), frames.device)
+        if self.frame_stack > 1:
+            taken = self._take(self._free_frames, len(frames), frames.device)
+        for name, column in steps.items():
             self._allocate(name, column)
-            self.pools[name][stored.frames if name == "frames" else stored.rows] = column
+            self.pools[name][rows] = column
+        self._allocate("frames", frames)
+        self.pools["frames"][taken] = frames
+        parts = torch.split(taken, [self._num_frames(length, 1) for length in lengths])
+        for stored, own_rows, own_frames in zip(episodes, torch.split(rows, lengths), parts, strict=True):
+            stored.rows, stored.frames = own_rows, own_frames
+
+    def _remember(self, stored: StoredEpisode) -> None:
+        """Count an episode as stored; its rows are written later."""
         self.episodes.append(stored)
         self.eviction.add(stored)
+        self._room -= stored.length
         self._table = None
+
+    def _forget(self, stored: StoredEpisode) -> None:
+        self.episodes.remove(stored)
+        self.eviction.remove(stored)
+        self._room += stored.length
+        self._table = None
+
+    def _evict(self, episodes: Sequence[StoredEpisode]) -> None:
+        for stored in episodes:
+            self._forget(stored)
+        self._free(episodes)
+
+    def _free(self, episodes: Sequence[StoredEpisode]) -> None:
+        """Return the rows of evicted episodes."""
+        if episodes:
+            self._free_rows.extend(torch.cat([stored.rows for stored in episodes]).tolist())
+            if self.frame_stack > 1:
+                self._free_frames.extend(torch.cat([stored.frames for stored in episodes]).tolist())
 
     def _allocate(self, name: str, like: Tensor) -> None:
         """Create the pool of this name for rows like these, unless it exists."""
@@ -230,29 +325,30 @@ class GoodEpisodeMemory:
             size = self._num_frames(self.capacity_transitions, episodes)
             self.pools[name] = like.new_zeros((size, *like.shape[1:]))
 
-    def _evict(self, stored: StoredEpisode) -> None:
-        self.episodes.remove(stored)
-        self.eviction.remove(stored)
-        self.pools["priorities"][stored.rows] = 0.0  # so that `_largest_priority` skips free rows
-        self._free_rows.extend(stored.rows.tolist())
-        self._free_frames.extend(stored.frames.tolist())
-        self._table = None
-
     def _stored_steps(self) -> tuple[Tensor, Tensor]:
         if self._table is None:
             rows = torch.cat([stored.rows for stored in self.episodes])
-            if self.frame_stack == 1:
-                frames = torch.cat([stored.frames for stored in self.episodes])[:, None]
-            else:
+            frames = rows[:, None]
+            if self.frame_stack > 1:
                 frames = torch.cat([self._stacked(stored.frames) for stored in self.episodes])
             self._table = rows, frames
         return self._table
+
+    def _observations(self, frames: Tensor) -> Tensor:
+        """The observations of these frames [B, stack]."""
+        return self.pools["frames"][frames if self.frame_stack > 1 else frames[:, 0]]
 
     def _stacked(self, frames: Tensor) -> Tensor:
         return frames.unfold(0, self.frame_stack, 1)  # [L, stack]
 
     def _largest_priority(self) -> float:
-        return float(self.pools["priorities"].max()) if self.prioritized and self.episodes else 1.0
+        return float(self.pools["priorities"][self.rows].max()) if self.prioritized and self.episodes else 1.0
+
+
+def _last_ones(lengths: Sequence[int], skipped: Sequence[int], device: torch.device) -> Tensor:
+    """Of parts of these lengths, one after the other, which rows are not among the first `skipped` of their part."""
+    parts = [torch.arange(length) >= first for length, first in zip(lengths, skipped, strict=True)]
+    return torch.cat(parts).to(device)
 
 
 def draw(weights: Tensor, size: int, generator: torch.Generator) -> Tensor:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -13,10 +14,10 @@ from torch import Tensor
 from optimist.core.admission import GroupWindows
 from optimist.core.anchor import Anchor, OptimizerStep, anchor_loss
 from optimist.core.augmentation import replayed_batch
-from optimist.core.cloning import advantage_weights, bc_loss, luck_weights
+from optimist.core.cloning import advantage_weights, bc_loss, luck_weights, tail_weights, trust_weights
 from optimist.core.config import OPRConfig, require_config
 from optimist.core.end_check import EndCheck
-from optimist.core.episode import EpisodeBuilder
+from optimist.core.episode import EpisodeBuilder, FinishedEpisode
 from optimist.core.eviction import FirstInFirstOut, LowestReturnFirst
 from optimist.core.memory import GoodEpisodeMemory, GoodRows
 from optimist.core.policy import Policy, require_policy
@@ -77,12 +78,12 @@ class OptimisticRegularizer(Anchor):
             config.capacity_transitions,
             config.capacity_episodes,
             eviction=FirstInFirstOut() if config.retention == "fifo" else LowestReturnFirst(),
-            prioritized=config.sampling == "prioritized",
+            prioritized=config.sampling != "uniform",
             frame_stack=frame_stack,
             gamma=gamma,
         )
         clones = config.reference == "cloned" and config.shaping_scale > 0
-        self.reference = ClonedReference(config.bc_batch_size) if clones else None
+        self.reference = ClonedReference(config.phase_batch_size) if clones else None
         self.updates = self.finished = self.steps = self.last_phase = 0
         self.admitted = 0  # in this update
         self.end_check = EndCheck()
@@ -98,20 +99,25 @@ class OptimisticRegularizer(Anchor):
             self.memory.evict_older_than(self.updates - self.config.max_age_updates)
         if not isinstance(steps, Rollout):  # our own collectors mark ends as they should
             self.end_check.look(steps)
+        good: list[FinishedEpisode] = []
         for episode in self.builder.add(steps):
             if not math.isfinite(episode.total_reward):
                 raise NonFiniteLoss(f"an episode has a return of {episode.total_reward}: a reward is nan or infinite")
             self.finished += 1
             admitted, self._metrics["opr/threshold"] = self.windows.admits(episode.total_reward, episode.group)
             if admitted:
-                self.admitted += self.memory.add(episode.build(), self.updates)
+                good.append(episode)
+        if good:
+            self.admitted = self.memory.add_all(good, self.builder.build, self.updates)
         if self.config.bc_luck is not None and "opr/threshold" in self._metrics:
-            self._update_luck_weights(self.config.bc_luck)
+            self._update_luck_weights()
 
     def shape(self, steps: Steps, policy: Policy) -> Tensor:
         """r^OPR, [T, N]; the rewards unchanged where π_good is not defined."""
         if not isinstance(steps, Rollout):
             require_policy(policy)
+        if self.config.sampling == "advantage" and self.admitted:
+            self._set_own_priorities(policy)
         return steps.rewards if self.reference is None else self._shape(steps, policy, self.reference)
 
     def replay(self, batch: Batch, policy: Policy) -> Batch | None:
@@ -129,16 +135,23 @@ class OptimisticRegularizer(Anchor):
         picks = torch.randint(len(replayed), (size,), generator=self.generator, device=self.generator.device)
         return minibatch.joined(replayed.rows(picks.to(replayed.logp_old.device)))
 
-    def sample(self) -> GoodRows | None:
-        """Draw the rows of M to clone with one minibatch; None while M is empty or λ_BC is 0."""
+    def sample(self, sizes: Sequence[int | None], policy: Policy) -> Iterator[GoodRows | None]:
+        """Yield the rows of M to clone with each minibatch; None while M is empty or λ_BC is 0."""
         if self.config.bc_coef == 0 or not self.memory.episodes:
-            return None
-        return self.memory.sample(self.config.bc_batch_size, self.generator)
+            return repeat(None, len(sizes))
+        drawn = self.memory.samples([self.config.rows_to_clone(size) for size in sizes], self.generator)
+        if self.config.bc_trust is None:
+            return drawn
+        with torch.no_grad():
+            return iter([replace(good, logp_start=policy.log_prob(good.obs, good.actions)) for good in drawn])
 
-    def loss(self, policy: Policy) -> Tensor:
+    def loss(self, policy: Policy, *, minibatch_size: int | None = None) -> Tensor:
         """λ_BC L_BC on rows of M drawn now; zero while M is empty. For hosts that do not draw the rows themselves."""
         require_policy(policy)
-        return anchor_loss(self, policy, self.sample())
+        if self.config.bc_trust is not None:
+            raise ConfigError("opr.bc_trust works with this package's learners only; set it to none")
+        (good,) = self.sample([minibatch_size], policy)
+        return anchor_loss(self, policy, good)
 
     def loss_on(self, good: GoodRows, logp: Tensor, values: Tensor) -> Tensor:
         """λ_BC L_BC on sampled rows."""
@@ -204,7 +217,7 @@ class OptimisticRegularizer(Anchor):
             self.reference.load_state_dict(state["reference"], policy)
         self.generator.set_state(state["generator"])
         if self.config.bc_luck is not None:
-            self._update_luck_weights(self.config.bc_luck)
+            self._update_luck_weights()
 
     def _shape(self, steps: Steps, policy: Policy, reference: ClonedReference) -> Tensor:
         """r^OPR of fresh steps, once M has been cloned."""
@@ -218,7 +231,7 @@ class OptimisticRegularizer(Anchor):
 
     def _run_phase(self, policy: Policy, step: OptimizerStep) -> None:
         """Minimise L_BC over M, without λ_BC."""
-        for good in self.memory.passes(self.config.bc_phase_epochs, self.config.bc_batch_size, self.generator):
+        for good in self.memory.passes(self.config.bc_phase_epochs, self.config.phase_batch_size, self.generator):
             logp = policy.log_prob(good.obs, good.actions)
             with torch.no_grad():
                 values = policy.value(good.obs)
@@ -234,16 +247,30 @@ class OptimisticRegularizer(Anchor):
         if self.config.bc_luck is not None:
             luck = self._luck_weights[good.rows]
             weights = luck if weights is None else weights * luck
+        if good.logp_start is not None and self.config.bc_trust is not None:
+            trusted = trust_weights(logp, good.logp_start, self.config.bc_trust)
+            weights = trusted if weights is None else weights * trusted
         loss = bc_loss(logp, weights)
         mean_weight = torch.ones_like(loss) if weights is None else weights.mean()
         return loss, {"loss/bc": loss.detach(), "opr/bc_weight": mean_weight}
 
-    def _update_luck_weights(self, luck: float) -> None:
+    def _set_own_priorities(self, policy: Policy) -> None:
+        """Set the priorities of the steps that this update admitted to those of their own advantages."""
+        new = [stored for stored in self.memory.episodes if stored.admitted_at == self.updates]
+        for good in self.memory.all_of(new, self.config.phase_batch_size):
+            with torch.no_grad():
+                self.memory.set_priorities(good.rows, good.returns - policy.value(good.obs))
+
+    def _update_luck_weights(self) -> None:
         """Weight each stored step by how far its episode exceeds what luck explains of recent returns."""
-        if not self.memory.episodes:
+        stored, luck = self.memory.episodes, self.config.bc_luck
+        if not stored:
             return
-        weights = torch.tensor(luck_weights(self.memory.episodes, self.windows, luck))
-        lengths = torch.tensor([len(stored.rows) for stored in self.memory.episodes])
+        if isinstance(luck, float):
+            weights = torch.tensor(luck_weights(stored, self.windows, luck))
+        else:
+            weights = torch.tensor(tail_weights(stored, self.windows, self.finished))
+        lengths = torch.tensor([episode.length for episode in stored])
         self._luck_weights[self.memory.rows] = weights.repeat_interleave(lengths).to(self._luck_weights)
         self._metrics["opr/beyond_luck"] = float(weights.mean())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -188,17 +188,24 @@ class Batch:
         self, epochs: int, size: int, generator: torch.Generator, *, merge_last: bool = False
     ) -> Iterator[Batch]:
         """Every row once per epoch, in random minibatches of `size`; what remains comes last, or joins the last."""
-        begins = list(range(0, len(self), size))
-        if merge_last and len(self) % size and len(begins) > 1:
-            begins.pop()
-        for _ in range(epochs if len(self) else 0):  # a rollout may consist of reset steps alone
+        sizes = self.minibatch_sizes(1, size, merge_last=merge_last)
+        ends = [0, *accumulate(sizes)]
+        for _ in range(epochs if sizes else 0):
             if size >= len(self):
                 yield self  # a full-batch step needs no order
                 continue
             order = torch.randperm(len(self), generator=generator, device=generator.device)
             shuffled = self.rows(order.to(self.logp_old.device))
-            for begin, end in pairwise([*begins, len(self)]):
+            for begin, end in pairwise(ends):
                 yield shuffled.rows(slice(begin, end))
+
+    def minibatch_sizes(self, epochs: int, size: int, *, merge_last: bool = False) -> list[int]:
+        """The rows of each minibatch of `minibatches`; none for a rollout of reset steps alone."""
+        count, rest = divmod(len(self), size)
+        sizes = [size] * count + [rest] * (rest > 0)
+        if merge_last and rest and count:
+            sizes[-2:] = [size + rest]
+        return sizes * epochs
 
 
 def require_same_shape(**tensors: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""DeepSea and Key-Door-Treasure, two grids with sparse rewards: one set of values for all methods, tuned for none."""
+"""DeepSea, Key-Door-Treasure and pure luck: one set of values for all methods, tuned for none."""
 
 from __future__ import annotations
 
@@ -108,6 +108,15 @@ def keydoor(
     return _grid("optimist/KeyDoorTreasure-v0", method, height=height, apple=apple)
 
 
+def pureluck(
+    method: Method,
+    length: Annotated[int, "Steps of an episode."] = 10,
+    actions: Annotated[int, "Actions, none of which has an effect."] = 4,
+) -> RunConfig:
+    """Pure luck: rewards that do not depend on actions; good episodes teach nothing."""
+    return _grid("optimist/PureLuck-v0", method, length=length, actions=actions)
+
+
 def _grid(env_id: str, method: Method, **kwargs: int) -> RunConfig:
     return RunConfig(
         total_steps=200_000,
@@ -120,3 +129,4 @@ def _grid(env_id: str, method: Method, **kwargs: int) -> RunConfig:
 
 register("deepsea", _methods("DeepSea"), deepsea)
 register("keydoor", _methods("Key-Door-Treasure"), keydoor)
+register("pureluck", {name: _methods("pure luck")[name] for name in ("ppo", "opr", "opr-paper")}, pureluck)

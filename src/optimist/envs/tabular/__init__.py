@@ -1,4 +1,4 @@
-"""Small tasks whose whole state is one number: DeepSea and Key-Door-Treasure."""
+"""Small tasks whose whole state is one number: DeepSea, Key-Door-Treasure and pure luck."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def _key_door_label(_: str, kwargs: Any) -> str:
     return f"Key-Door-Treasure {kwargs.get('height', 6)} × 9" + (", apple" if kwargs.get("apple") else "")
 
 
+def _pure_luck_label(_: str, kwargs: Any) -> str:
+    return f"Pure luck, {kwargs.get('length', 10)} steps"
+
+
 FAMILIES = (
     Family(
         name="DeepSea",
@@ -36,5 +40,11 @@ FAMILIES = (
         envs=_entries("key_door", "KeyDoorTreasure"),
         label=_key_door_label,
         label_kwargs=("height", "horizon", "apple"),
+    ),
+    Family(
+        name="Pure luck",
+        envs=_entries("pure_luck", "PureLuck"),
+        label=_pure_luck_label,
+        label_kwargs=("length", "actions"),
     ),
 )
