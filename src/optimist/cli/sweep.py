@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ EPILOG = """A sweep file:
   [variants.slow]
   algorithm.learning_rate = 1e-4
 
+`--time-limit 9m` starts only runs that end within 9 minutes, judging by finished ones, and stops those that do not.
+`--shard 2/4` does every fourth run, beginning with the second, in the folder DIR-2-of-4: for several machines that share
+no folder. Join their rows with cat DIR-*-of-4/runs.jsonl > DIR/runs.jsonl.
 The same command again resumes unfinished runs and leaves finished ones alone. Exit code 1: some runs failed.
 `optimist sweep status DIR` shows the progress of a sweep. `optimist sweep table FILE.toml` writes table.md again."""
 
@@ -35,10 +39,14 @@ def main(argv: Sequence[str]) -> int:
     if options.file is None:
         raise ConfigError("no sweep file; expected optimist sweep FILE.toml, or optimist sweep status DIR")
 
-    from optimist.sweep.plan import read_plan
+    from optimist.sweep.plan import read_plan, shard_of
 
     plan = read_plan(options.file)
     out = _folder(options, plan)
+    if options.shard:
+        plan = shard_of(plan, options.shard)
+        out = out.with_name(f"{out.name}-{options.shard.replace('/', '-of-')}")
+    limit = None if options.time_limit is None else read_seconds(options.time_limit)
     if options.dry_run:
         for run in plan.runs:
             print(f"{run.name:<50} {run.method} on {run.env}, {run.budget:,} steps")
@@ -48,7 +56,9 @@ def main(argv: Sequence[str]) -> int:
     from optimist.sweep.driver import run_sweep
 
     try:
-        rows = run_sweep(plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet, message=print)
+        rows = run_sweep(
+            plan, out, ray=options.ray, jobs=options.jobs, quiet=options.quiet, message=print, time_limit=limit
+        )
     except KeyboardInterrupt:
         print("optimist: stopped; run the same command again to continue", file=sys.stderr)
         raise
@@ -68,10 +78,24 @@ def _parser() -> Parser:
     parser.add_argument(
         "--ray", metavar="auto|ADDRESS", help="use a Ray cluster; DIR is on a path that all nodes share"
     )
+    parser.add_argument("--time-limit", metavar="TIME", help="start only runs that end within TIME, as 9m, 2h or 500s")
+    parser.add_argument("--shard", metavar="K/N", help="do the K-th of N parts of the runs, in a folder of its own")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and do nothing")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     parser.add_argument("--quiet", action="store_true", help="show failed runs only")
     return parser
+
+
+def read_seconds(text: str) -> float:
+    """`9m`, `2h`, `500s` in seconds."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    try:
+        seconds = float(text[:-1]) * units[text[-1:]]
+    except (KeyError, ValueError):
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        raise ConfigError(f"--time-limit must be a time such as 9m, 2h or 500s, got {text!r}")
+    return seconds
 
 
 def _add_out(parser: Parser) -> None:
@@ -92,7 +116,8 @@ def _folder(options: Any, plan: Any) -> Path:
 def _show(rows: list[dict[str, Any]], plan: Any, out: Path, options: Any) -> int:
     from optimist.sweep.results import table_cells
 
-    failed = [row for row in rows if row["state"] != "finished"]
+    accepted = ("finished", "unfinished") if options.time_limit else ("finished",)
+    failed = [row for row in rows if row["state"] not in accepted]
     if not options.quiet:
         header, *lines = table_cells(rows, plan.file)
         columns = len(header) - ("statistic" in header)  # its text is long: below the table

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,8 +25,11 @@ Executor: TypeAlias = LocalExecutor | RayExecutor
 class Driver:
     """Runs that wait, run, finished and failed."""
 
-    def __init__(self, folder: SweepFolder, executor: Executor, retries: int) -> None:
+    def __init__(self, folder: SweepFolder, executor: Executor, retries: int, seconds: float | None = None) -> None:
+        """`seconds`: no run is started that would not end within so many seconds, judging by earlier ones."""
         self.folder, self.executor, self.retries = folder, executor, retries
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self._longest: dict[tuple[str, str, int], float] = {}  # seconds of the longest finished run of a kind
         self.waiting: deque[Run] = deque()
         self.active: dict[str, Run] = {}
         self.finished: dict[str, Run] = {}
@@ -45,10 +50,17 @@ class Driver:
             take(report)
         if self.finished:
             display.message(f"{len(self.finished)} of {len(plan.runs)} runs found finished")
-        while self.waiting or self.active:
+        while self.active or self._next_runs():
             for report in self.step(0.5):
                 take(report)
             display.refresh(self.active)
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                break  # `close` stops the active runs, which resume from their checkpoints
+        if self.waiting or self.active:
+            display.message(
+                f"time limit: {len(self.waiting) + len(self.active)} of {len(plan.runs)} runs left; "
+                "run the same command again to continue"
+            )
 
     def submit(self, run: Run) -> Report | None:
         """Queue the run, unless it is finished already or has a damaged summary."""
@@ -58,6 +70,7 @@ class Driver:
             return self._fail(run, str(error))
         if done:
             self.finished[run.name] = run
+            self._note_seconds(run)
             return Report(run.name, found=True)
         self.waiting.append(run)
         return None
@@ -78,7 +91,7 @@ class Driver:
     def _start_waiting(self) -> None:
         """Start runs in order; a run that waits for a GPU does not delay runs that need none."""
         refused: set[tuple[float, float, str]] = set()
-        for run in list(self.waiting):
+        for run in self._next_runs():
             needs = (run.cpus, run.gpus, run.config.device)
             if needs in refused:
                 continue
@@ -90,11 +103,24 @@ class Driver:
             self.active[run.name], self._start_step[run.name] = run, step
             self.folder.add_event(run.name, "start", step=step)
 
+    def _next_runs(self) -> list[Run]:
+        """The waiting runs that would end before the deadline; of a kind that is unknown, all."""
+        if self.deadline is None:
+            return list(self.waiting)
+        left = self.deadline - time.monotonic()
+        return [run for run in self.waiting if self._longest.get(_kind(run), 0.0) < left]
+
+    def _note_seconds(self, run: Run) -> None:
+        with suppress(RunFolderError):
+            seconds = (self.folder.read_json(run.name) or {}).get("time/seconds", 0.0)
+            self._longest[_kind(run)] = max(seconds, self._longest.get(_kind(run), 0.0))
+
     def _take(self, outcome: Outcome) -> Report:
         run = self.active.pop(outcome.run)
         error = outcome.error or self._check_finished(run)
         if error is None:
             self.finished[run.name] = run
+            self._note_seconds(run)
             self.folder.add_event(run.name, "finished")
             return Report(run.name)
         if outcome.permanent or self._is_last_attempt(run.name):
@@ -125,10 +151,16 @@ class Driver:
         return Report(run.name, error)
 
 
+def _kind(run: Run) -> tuple[str, str, int]:
+    """Runs of a kind take about as long."""
+    return run.method, run.env, run.budget
+
+
 def run_sweep(
     plan: Plan,
     out: Path,
     *,
+    time_limit: float | None = None,
     ray: str | None = None,
     jobs: int | None = None,
     quiet: bool = False,
@@ -149,7 +181,7 @@ def run_sweep(
         records = [run.record for run in plan.runs]
         folder.write_plan({"format": 2, "statistic": plan.file.statistic, "runs": records})
         executor = make_executor(folder, plan.runs, ray, jobs)
-        driver = Driver(folder, executor, plan.file.retries)
+        driver = Driver(folder, executor, plan.file.retries, time_limit)
         try:
             with LiveDisplay(folder, records, quiet=quiet) as display:
                 if isinstance(executor, RayExecutor):

@@ -63,6 +63,8 @@ class SweepFile(SweepGroup):
     groups: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     statistic: Literal["auto", "final", "last-100", "best-epoch"] = "auto"
     """`auto` is `final` where the run plays final episodes, else `last-100`."""
+    last_third: list[str] = field(default_factory=list)
+    """Metrics of metrics.jsonl of which a row keeps the mean over the last third of the run."""
     curve_points: AtLeastZero = 0
     """Points of the training curve in each row of runs.jsonl."""
     retries: AtLeastZero = 2
@@ -135,6 +137,14 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     _check_unique_names(runs)
     _check_table(file, runs)
     return Plan(runs=tuple(runs), file=file)
+
+
+def shard_of(plan: Plan, shard: str) -> Plan:
+    """The k-th of n parts of a plan, `k/n`: every n-th run, so that parts take about as long."""
+    part, slash, parts = shard.partition("/")
+    if not (slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise ConfigError(f"--shard must be K/N with K from 1 to N, as in 2/4, got {shard}")
+    return replace(plan, runs=plan.runs[int(part) - 1 :: int(parts)])
 
 
 def _inherit(document: Mapping[str, Any], group: Mapping[str, Any]) -> SweepGroup:

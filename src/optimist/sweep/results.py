@@ -47,6 +47,8 @@ def _make_row(folder: SweepFolder, run: Run, plan: Plan, event: Mapping[str, Any
             metrics = {name: summary[name] for name in OUTCOMES if name in summary}
             row |= {"state": "finished", "steps": summary["steps"], "value": value, "statistic": words}
             row["metrics"] = metrics | (folder.read_json(run.name, SCORE) or {})
+            if plan.file.last_third:
+                row["metrics"] |= _read_last_third(folder, run, plan.file.last_third)
             if plan.file.curve_points:
                 curve = _read_curve(folder, run)
                 row["metrics"]["mean_return"] = statistics.fmean(value for _, value in curve) if curve else None
@@ -67,6 +69,15 @@ def read_statistic(summary: Mapping[str, Any], name: str) -> tuple[float | None,
     else:
         return summary["last_100_return"], summary["statistic"]
     return found["mean_return"], found["statistic"]
+
+
+def _read_last_third(folder: SweepFolder, run: Run, names: Sequence[str]) -> dict[str, float | None]:
+    """The mean of each metric over the last third of the run; None where it was not logged."""
+    lines = [
+        line for line in read_metrics(folder.run_path(run.name) / "metrics.jsonl") if 3 * line["step"] > 2 * run.budget
+    ]
+    found = {name: [line[name] for line in lines if math.isfinite(line.get(name, math.nan))] for name in names}
+    return {name: statistics.fmean(values) if values else None for name, values in found.items()}
 
 
 def _read_curve(folder: SweepFolder, run: Run) -> list[list[float]]:
