@@ -36,6 +36,30 @@ def test_a_bad_file_or_number_of_jobs_leaves_no_folder_of_runs(tmp_path, capsys)
     assert not (out / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--time-limit", "9"], "--time-limit must be a time such as 9m, 2h or 500s, got '9'"),
+        (["--time-limit", "0m"], "--time-limit must be a time such as 9m, 2h or 500s, got '0m'"),
+        (["--shard", "5/4"], "--shard must be K/N with K from 1 to N, as in 2/4, got 5/4"),
+        (["--shard", "2"], "--shard must be K/N with K from 1 to N, as in 2/4, got 2"),
+    ],
+)
+def test_a_bad_limit_or_shard_is_one_line(flags, line, tmp_path, capsys):
+    assert error_of(["sweep", tiny_file(tmp_path), "-o", tmp_path / "out", *flags], capsys) == line
+
+
+def test_shards_have_every_run_once_and_folders_of_their_own(tmp_path, capsys):
+    file, found = str(tiny_file(tmp_path)), []
+    for shard in ("1/3", "2/3", "3/3"):
+        assert main(["sweep", file, "-o", str(tmp_path / "out"), "--dry-run", "--shard", shard]) == 0
+        *lines, last = capsys.readouterr().out.splitlines()
+        assert last.endswith(f"into {tmp_path / 'out'}-{shard.replace('/', '-of-')}")
+        found += [line.split()[0] for line in lines]
+    assert main(["sweep", file, "--dry-run"]) == 0
+    assert sorted(found) == sorted(line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1])
+
+
 def test_a_dry_run_lists_the_runs_and_does_nothing(tmp_path, capsys):
     assert main(["sweep", str(tiny_file(tmp_path)), "-o", str(tmp_path / "out"), "--dry-run"]) == 0
     *lines, last = capsys.readouterr().out.splitlines()

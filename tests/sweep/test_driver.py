@@ -130,3 +130,50 @@ def test_events_are_recorded(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     own = [(line["event"], line.get("step"), line.get("error")) for line in lines if line["run"] == NAME]
     assert own == [("start", 0, None), ("retry", 100, "failed at 100"), ("start", 100, None), ("finished", None, None)]
+
+
+class Silent:
+    """A display that keeps the messages."""
+
+    def __init__(self):
+        self.messages = []
+
+    def report(self, report):
+        pass
+
+    def refresh(self, active):
+        pass
+
+    def message(self, text):
+        self.messages.append(text)
+
+
+def work_within(tmp_path, seconds, known):
+    """Driver and display after `run_all`; the runs of `known` are finished and took so many seconds each."""
+    tmp_path.mkdir(exist_ok=True)
+    folder, display = SweepFolder(tmp_path), Silent()
+    for name, taken in known.items():
+        folder.run_path(name).mkdir(parents=True)
+        (folder.run_path(name) / "summary.json").write_text(json.dumps({"time/seconds": taken}))
+    driver = Driver(folder, FakeExecutor(folder, {}), 0, seconds)
+    driver.run_all(tiny_plan(), display)
+    return driver, display
+
+
+def test_no_run_is_started_that_would_end_after_the_limit(tmp_path):
+    slow = next(run for run in RUNS if run.method == "deepsea/opr")
+    driver, display = work_within(tmp_path, 100.0, {slow.name: 200.0})
+    assert {run.method for run in driver.waiting} == {"deepsea/opr"}
+    assert {RUN.method for RUN in RUNS if RUN.name in driver.executor.started} == {"deepsea/ppo"}
+    assert display.messages[-1] == "time limit: 1 of 4 runs left; run the same command again to continue"
+
+
+def test_runs_that_are_known_to_end_in_time_are_all_started(tmp_path):
+    driver, _ = work_within(tmp_path, 100.0, {NAME: 50.0})
+    assert not driver.waiting
+    assert len(driver.finished) == len(RUNS)
+
+
+def test_a_limit_that_has_passed_starts_nothing_and_no_limit_waits_for_all(tmp_path):
+    assert work_within(tmp_path / "passed", -1.0, {})[0].executor.started == []
+    assert len(work_within(tmp_path / "none", None, {})[0].finished) == len(RUNS)

@@ -171,3 +171,14 @@ def test_states_are_read_from_the_folder_alone(tmp_path):
     assert (states[names[2]].step, states[names[2]].raw_return) == (512, 0.25)
     lock.release()
     assert read_states(folder, RECORDS)[names[2]].state == "unfinished"
+
+
+def test_a_row_keeps_the_mean_of_a_metric_over_the_last_third_by_hand(tmp_path):
+    folder, plan = SweepFolder(tmp_path), tiny_plan(seeds=1, last_third=["policy/entropy", "opr/bc_weight"])
+    run = plan.runs[0]
+    finish(folder, run.name)
+    steps = [512, 1_024, 1_366, 1_536, 2_048]  # of 2,048: the last third begins after 1,365
+    lines = [{"step": step, "policy/entropy": float(i)} for i, step in enumerate(steps)]
+    (folder.run_path(run.name) / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    row = collect_rows(folder, plan)[0]
+    assert (row["metrics"]["policy/entropy"], row["metrics"]["opr/bc_weight"]) == (3.0, None)

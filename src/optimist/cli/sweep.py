@@ -22,8 +22,8 @@ EPILOG = """A sweep file:
   algorithm.learning_rate = 1e-4
 
 `--time-limit 9m` starts only runs that end within 9 minutes, judging by finished ones, and stops those that do not.
-`--shard 2/4` does every fourth run, beginning with the second, in the folder DIR-2-of-4: for several machines that share
-no folder. Join their rows with cat DIR-*-of-4/runs.jsonl > DIR/runs.jsonl.
+`--shard 2/4` does every fourth run, beginning with the second, in the folder DIR-2-of-4: for machines that share no
+folder. Join their rows with cat DIR-*-of-4/runs.jsonl > DIR/runs.jsonl.
 The same command again resumes unfinished runs and leaves finished ones alone. Exit code 1: some runs failed.
 `optimist sweep status DIR` shows the progress of a sweep. `optimist sweep table FILE.toml` writes table.md again."""
 
