@@ -56,13 +56,14 @@ def test_a_folder_of_something_else_is_refused_in_one_line(folder, spoil, words,
     assert outcome.permanent is permanent
 
 
-def test_a_damaged_checkpoint_is_named_and_permanent(folder):
+def test_a_damaged_checkpoint_is_named_and_permanent_where_there_is_no_other(folder):
     assert execute(task(folder)).error is None
     path = folder.run_path(RUN.name)
     (path / "summary.json").unlink()
+    for checkpoint in (path / "checkpoints").iterdir():
+        state = checkpoint / "state.json"
+        state.write_bytes(state.read_bytes()[:-20])
     newest = max((path / "checkpoints").iterdir(), key=lambda entry: int(entry.name.removeprefix("step-")))
-    state = newest / "state.json"
-    state.write_bytes(state.read_bytes()[:-20])
     outcome = execute(task(folder))
     assert newest.name in outcome.error
     assert outcome.permanent
