@@ -33,7 +33,7 @@ fuzz: EXECUTIONS ?= 20000
 fuzz:
 	@mkdir -p build
 	@if echo 'int main() {}' | $(CXX) -fsanitize=address,undefined -x c++ - -o build/fuzz 2>/dev/null; then \
-	$(CXX) -std=gnu++17 -g -O1 -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all -pthread \
+	$(CXX) -std=gnu++17 -g -O1 -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all -Wno-psabi -pthread \
 		packages/a2600/core/fuzz.cpp -o build/fuzz && build/fuzz $(EXECUTIONS); \
 	else echo '*** NOT FUZZED: the Atari console; no C++ compiler with sanitizers is installed' >&2; fi
 
