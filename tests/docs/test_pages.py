@@ -31,7 +31,7 @@ def name_of(page):
 
 
 def test_the_list_of_the_site_names_every_page_once():
-    assert sorted(NAV) == sorted([*map(name_of, PAGES), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+    assert sorted(NAV) == sorted([*map(name_of, PAGES), "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
 
 
 @pytest.mark.parametrize("name", [*map(name_of, PAGES), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
