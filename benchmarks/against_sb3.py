@@ -1,8 +1,6 @@
 """PPO, A2C and DQN next to Stable-Baselines3 with equal settings, steps and seeds: returns and speed.
 
-    python benchmarks/against_sb3.py experiments/classic.toml --out results/classic
-    python benchmarks/against_sb3.py experiments/classic_a2c.toml --out results/classic_a2c
-    python benchmarks/against_sb3.py experiments/value_based.toml --out results/value_based
+    python benchmarks/against_sb3.py experiments/classic.toml --out DIR
 
 The runs are those of a sweep file. Runs of both libraries alternate in one process on one thread, so that their speeds
 can be compared as a ratio: by wall-clock time, and by CPU time, which other work on the machine affects less. The rows
@@ -23,12 +21,11 @@ from typing import Any
 import torch
 
 from optimist.config import A2CConfig, DQNConfig, PPOConfig, RunConfig
-from optimist.stats.intervals import mean_interval
 from optimist.sweep.plan import Run, read_plan
+from optimist.sweep.results import markdown
 from optimist.training.trainer import train
 
 LIBRARIES = ("optimist", "stable-baselines3")
-TIMES = {"seconds": "steps/s", "cpu_seconds": "steps/CPU-s"}
 
 
 def main() -> None:
@@ -41,7 +38,8 @@ def main() -> None:
     file = args.out / "runs.jsonl"
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = {row["run"] for row in rows}
-    for run in read_plan(args.file).runs:
+    plan = read_plan(args.file)
+    for run in plan.runs:
         for library in args.libraries:
             row = describe(run, library)
             if row["run"] not in done:
@@ -50,8 +48,8 @@ def main() -> None:
                 rows.append(row | {"steps": steps, "value": metrics["last_100_return"], "metrics": metrics})
                 print(rows[-1], file=sys.stderr)
                 file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    table = render(rows)
-    (args.out / "table.md").write_text(f"Command: `python {' '.join(sys.argv)}`\n\n{table}")
+    table = markdown(rows, plan.file)
+    (args.out / "table.md").write_text(table)
     print(table)
 
 
@@ -125,35 +123,6 @@ def make_sb3(config: RunConfig) -> Any:
         assert ours.rmsprop_alpha == 0.99
         return A2C(**shared, rms_prop_eps=ours.rmsprop_eps, normalize_advantage=ours.normalize_advantages == "batch")
     return PPO(**shared, batch_size=ours.minibatch_size, n_epochs=ours.epochs, clip_range=ours.clip_eps)
-
-
-def render(rows: list[dict[str, Any]]) -> str:
-    """Mean return ± 95 %, and for each clock the median speed and its ratio to Stable-Baselines3's."""
-    times = {name: title for name, title in TIMES.items() if all(name in row["metrics"] for row in rows)}
-    header = ["environment", "settings", "steps", "library", "seeds", "return"]
-    header += [word for title in times.values() for word in (title, "ratio")]
-    lines = [
-        "Mean raw return of the last 100 training episodes ± 95 % (Student's t over seeds); median speed over seeds.",
-        "",
-        f"| {' | '.join(header)} |",
-        "|" + "---|" * len(header),
-    ]
-    for env, variant in dict.fromkeys((row["env"], row["variant"]) for row in rows):
-        here = [row for row in rows if (row["env"], row["variant"]) == (env, variant)]
-        others = [row for row in here if "library" in row]
-        for library in dict.fromkeys(row.get("library", "optimist") for row in here):
-            own = [row for row in here if row.get("library", "optimist") == library]
-            cells = [env, variant or "preset", f"{own[0]['steps']:,}", library, str(len(own))]
-            cells.append(str(mean_interval([row["metrics"]["last_100_return"] for row in own])))
-            for name in times:
-                ratio = f"{speed(own, name) / speed(others, name):.2f}" if others else "–"
-                cells += [f"{speed(own, name):,.0f}", ratio]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def speed(rows: list[dict[str, Any]], name: str) -> float:
-    return statistics.median(row["steps"] / row["metrics"][name] for row in rows)
 
 
 if __name__ == "__main__":

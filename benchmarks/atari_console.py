@@ -1,6 +1,6 @@
 """Preprocessed frames per CPU second of the Atari console (`packages/a2600`) and of ale-py's vector environment.
 
-    python benchmarks/atari_console.py --out results/atari/console-speed.jsonl     # 49 games, one core, CPU time
+    python benchmarks/atari_console.py --out results/speed/console.jsonl     # 49 games, one core, CPU time
     python benchmarks/atari_console.py Alien Pong --threads 16 --num-envs 64 --out x.jsonl   # wall-clock time
 
 Both are alternated in one process with the same random actions. A row has the rates of each turn and the ratio of the

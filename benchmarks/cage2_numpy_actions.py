@@ -1,4 +1,4 @@
-"""The shipped defender in NumPy takes the actions of its weights in PyTorch: results/cage2/best/numpy_actions.json.
+"""The shipped defender in NumPy takes the actions of its weights in PyTorch: results/cage2-best/numpy_actions.json.
 
     python benchmarks/cage2_numpy_actions.py [--games 2500]
 
@@ -20,7 +20,7 @@ from cage2.agents.shipped import load_best
 from cage2.rules.state import RULES
 
 TIE = 1e-5
-OUT = Path("results/cage2/best/numpy_actions.json")
+OUT = Path("results/cage2-best/numpy_actions.json")
 
 
 class Compared:

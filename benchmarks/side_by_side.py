@@ -1,4 +1,4 @@
-"""Concurrent runs on one machine with a timeline, as in results/atari.
+"""Concurrent runs on one machine with a timeline, as in results/speed.
 
     python benchmarks/side_by_side.py --presets atari/fast-ppo atari/fast --game Pong --seconds 1500 --out runs/pong \
         --keep results/atari/pong --flags "--device cuda --evaluate-every 1000000 --evaluate-in background"

@@ -1,6 +1,6 @@
 """The same sweep on this machine and on a Ray cluster of two nodes, one of which is killed: the tables are equal.
 
-    python benchmarks/sweep_on_ray.py examples/sweep-small.toml --out sweeps/small
+    python benchmarks/sweep_on_ray.py experiments/ray.toml --out DIR
 
 runs the sweep into OUT/local and OUT/cluster, kills the second node once a quarter of the cluster's runs are finished
 and two active ones have checkpoints, and compares table.md and runs.jsonl byte for byte. Finished runs are left alone.

@@ -78,7 +78,7 @@ def test_committed_results_are_read():
     assert {run.method for run in deepsea} == {"PPO", "PPO+OPR", "PPO+OPR, literal"}
     assert {run.env for run in deepsea} == {"DeepSea-12"}
     assert sum(bool(run.summary["solved"]) for run in deepsea if run.method == "PPO+OPR") == 6
-    claim, problems = collect([RESULTS / "cage2" / "claim"])
+    claim, problems = collect([RESULTS / "cage2-claim"])
     assert problems == []
     run = next(run for run in claim if run.seed == 0 and run.method == "PPO, 145 actions" and "B_line" in run.env)
     assert run.scores["final-greedy"].value == -5.0958

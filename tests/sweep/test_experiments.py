@@ -1,4 +1,4 @@
-"""The sweep files in experiments/, and the published rows and tables that belong to them."""
+"""The sweep files in experiments/, and the published rows that belong to them."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from optimist.cli.main import main
-from optimist.cli.report import rebuild_table
 from optimist.presets import all_presets
 from optimist.sweep.driver import run_sweep
 from optimist.sweep.plan import make_plan, read_plan
@@ -14,10 +13,6 @@ from tests.sweep.test_local import snapshot
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
-WITH_SB3 = ("classic", "classic_a2c", "value_based", "value_based_one_env")
-"""Their tables are those of benchmarks/against_sb3.py."""
-SHARED = ("minatar_value_based",)
-"""Its rows are in the table of another file."""
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -32,25 +27,21 @@ def test_every_run_of_an_experiment_is_published_and_not_run_again(file):
     assert snapshot(plan.out) == before
 
 
-@pytest.mark.parametrize(
-    "file", [file for file in FILES if file.stem not in (*WITH_SB3, *SHARED)], ids=lambda f: f.stem
-)
-def test_a_published_table_is_that_of_its_rows(file, tmp_path):
-    plan = read_plan(file)
-    if plan.out is None:
-        pytest.skip("not published")
-    assert rebuild_table(file, tmp_path).read_text() == (plan.out / "table.md").read_text()
-
-
-def test_report_of_an_experiment_has_its_table_and_figures(tmp_path, capsys):
-    file = ROOT / "experiments" / "deepsea_fresh.toml"
-    assert main(["report", "--experiment", str(file), "-o", str(tmp_path / "out")]) == 0
-    assert str(tmp_path / "out" / "tables" / "table.md") in capsys.readouterr().out
-    table = (tmp_path / "out" / "tables" / "table.md").read_text()
-    assert table == (ROOT / "results" / "deepsea" / "fresh" / "table.md").read_text()
-    assert (tmp_path / "out" / "figures" / "goals-deepsea.svg").exists()
+def test_report_of_an_experiment_is_the_folder_of_its_claim(tmp_path, capsys):
+    file, out = ROOT / "experiments" / "deepsea-fresh.toml", tmp_path / "out"
+    assert main(["report", "--experiment", str(file), "-o", str(out)]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert written == [f"written to {out / name}" for name in ("README.md", "table.md", "figures/goals-deepsea.svg")]
+    assert "4/4 (0.51 – 1.00)" in (out / "table.md").read_text()
     assert main(["report", str(tmp_path), "--experiment", str(file)]) == 2
     assert "one of the two" in capsys.readouterr().err
+
+
+def test_a_claim_is_not_written_over_other_files(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("mine")
+    assert main(["report", "--experiment", str(ROOT / "experiments" / "deepsea-fresh.toml"), "-o", str(tmp_path)]) == 2
+    assert "is not empty and holds no claim; choose another -o" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_report_of_an_unpublished_experiment_says_what_to_do(tmp_path, capsys):
@@ -70,7 +61,7 @@ def test_the_claim_on_deepsea_is_96_runs(capsys):
 def test_the_numbers_of_the_first_published_tables_have_not_changed():
     deepsea = (ROOT / "results" / "deepsea" / "table.md").read_text()
     assert "| 32 | 6/32 (0.09 – 0.35) | 6/32 (0.09 – 0.35) | 6/6 (0.61 – 1.00) | p = 0.63 |" in deepsea
-    claim = (ROOT / "results" / "cage2" / "claim" / "table.md").read_text()
+    claim = (ROOT / "results" / "cage2-claim" / "table.md").read_text()
     assert "| 10 | -6.91 ± 1.45 | -7.07 ± 1.48 | -2.53 ± 1.46 |" in claim
     assert "mean over red rules=competition | 2,997,000 | 5 | -15.39 ± 7.36 | -16.42 ± 7.09 | -10.04 ± 7.36 |" in claim
     minatar = (ROOT / "results" / "minatar" / "table.md").read_text()
@@ -79,7 +70,7 @@ def test_the_numbers_of_the_first_published_tables_have_not_changed():
 
 def test_the_tables_of_methods_have_every_method_of_their_families():
     presets = {preset.name for preset in all_presets()}
-    cage2 = {run.config.preset for run in read_plan(ROOT / "experiments" / "cage2_methods.toml").runs}
+    cage2 = {run.config.preset for run in read_plan(ROOT / "experiments" / "cage2-methods.toml").runs}
     assert cage2 == {name for name in presets if name.startswith("cage2/")} - {"cage2/best"}
     tasks = {run.config.preset for run in read_plan(ROOT / "experiments" / "methods.toml").runs}
     methods = [
@@ -95,7 +86,6 @@ def test_cage2_runs_are_scored_and_a_missing_score_is_made_up_for(tmp_path):
             "flags": {"red": "Meander"},
             "seeds": 1,
             "score_episodes": 20,
-            "curve_points": 5,
             "settings": {"total_steps": 2_880, "final_episodes": 0, "tensorboard": False},
             "measures": ["argmax_return", "sampled_return"],
         }
@@ -118,7 +108,7 @@ def test_a_delayed_mujoco_run_has_a_row_with_its_curve(tmp_path):
     pytest.importorskip("mujoco")
     settings = {"total_steps": 4_096, "tensorboard": False}
     document = {"presets": ["mujoco/ppo-sil"], "flags": {"env": "Hopper-v5", "delay": 20}, "seeds": 1}
-    plan = make_plan(document | {"settings": settings, "curve_points": 10})
+    plan = make_plan(document | {"settings": settings})
     (row,) = run_sweep(plan, tmp_path, quiet=True)
     assert (row["env"], row["method"], row["steps"]) == ("Hopper-v5 delay=20", "mujoco/ppo-sil", 4_096)
     assert [step for step, _ in row["curve"]] == [2_048, 4_096]

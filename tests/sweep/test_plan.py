@@ -177,7 +177,7 @@ def test_a_removed_setting_is_answered_with_its_successor(tmp_path, monkeypatch)
 
 def test_the_example_and_the_files_in_the_docs_are_valid():
     root = Path(__file__).parents[2]
-    assert len(read_plan(root / "examples" / "sweep-small.toml").runs) == 2 * 4 * 8
+    assert len(read_plan(root / "experiments" / "ray.toml").runs) == 2 * 4 * 8
     page = (root / "docs" / "scale.md").read_text(encoding="utf-8")
     first, atari = (make_plan(tomllib.loads(text)) for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL))
     assert len(first.runs) == 40

@@ -149,10 +149,30 @@ def test_budgets_have_lines_of_their_own():
     assert lines == [["dqn", "Task", "10", "1", "-90.00"], ["dqn", "Task", "100", "3", "-5.00 ± 0.00"]]
 
 
-def test_a_thinned_curve_keeps_its_last_point():
-    curve = thin([[step, 0.0] for step in range(1, 151)], 50)
-    assert curve[-1][0] == 150
-    assert len(curve) == 50
+def test_a_speed_is_the_median_and_compared_with_another_library():
+    rows = [make_row("ppo", seed, seconds=seconds) for seed, seconds in enumerate((0.5, 1.0, 4.0))]
+    rows += [make_row("ppo of sb3", seed, seconds=2.0) for seed in range(3)]
+    rows += [make_row("a2c", 0, seconds=1.0), make_row("a2c", 1)]  # one run was not timed
+    lines = lines_of(rows, SweepFile(measures=["steps/s"]))
+    assert [line["steps/s"] for line in lines.values()] == ["100 (2.00 ×)", "50", ""]
+
+
+def test_a_row_has_its_curve_the_return_of_the_whole_run_and_of_the_final_policy(tmp_path):
+    folder = SweepFolder(tmp_path)
+    finish(folder, RECORDS[0]["run"], final_evaluation={"mean_return": 0.75, "statistic": "final policy"})
+    lines = [{"step": step, "rollout/raw_return": step / 1_000} for step in range(1, 1_002)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder.run_path(RECORDS[0]["run"]) / "metrics.jsonl").write_text(text)
+    (row,) = collect_rows(folder, replace(PLAN, runs=PLAN.runs[:1]))
+    assert (row["metrics"]["final_return"], row["metrics"]["mean_return"]) == (0.75, pytest.approx(0.501))
+    assert len(row["curve"]) <= 200
+    assert row["curve"][-1] == [1_001, 1.001]
+
+
+def test_a_thinned_curve_is_short_enough_and_keeps_its_last_point():
+    curve = [[step, 0.0] for step in range(1, 151)]
+    assert [len(thin(curve, points)) for points in (50, 100, 200)] == [50, 75, 150]
+    assert thin(curve, 100)[-1][0] == 150
     assert thin([[1, 0.0]], 50) == [[1, 0.0]]
 
 

@@ -1,4 +1,4 @@
-"""The shipped defender with the hosts Op_Host0, 1 and 2 exchanged: results/cage2/best/permuted_hosts.json.
+"""The shipped defender with the hosts Op_Host0, 1 and 2 exchanged: results/cage2-best/permuted_hosts.json.
 
     python packages/cage2/benchmarks/permuted_hosts.py [--episodes 4000]
 
@@ -22,7 +22,7 @@ from cage2.rules.scenario import HOST_OF, HOSTS, NOWHERE, VERB_OF, flat_action
 from cage2.rules.state import RULES
 
 ORDER = ("Op_Host1", "Op_Host2", "Op_Host0")
-OUT = Path("results/cage2/best/permuted_hosts.json")
+OUT = Path("results/cage2-best/permuted_hosts.json")
 
 
 class Permuted:

@@ -1,6 +1,6 @@
-"""Returns of the CAGE 2 simulator compared with those of the original: results/cage2/reference_returns.{json,md}.
+"""Returns of the CAGE 2 simulator and of the original: results/cage2-simulator/reference_returns.{json,md}.
 
-python packages/cage2/benchmarks/reference_returns.py [--episodes 20000] [--seed 0] [--out results/cage2]
+python packages/cage2/benchmarks/reference_returns.py [--episodes 20000] [--seed 0] [--out results/cage2-simulator]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("results/cage2"))
+    parser.add_argument("--out", type=Path, default=Path("results/cage2-simulator"))
     arguments = parser.parse_args()
 
     comparisons = compare_returns(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optimist.cli.arguments import Parser
 from optimist.errors import ConfigError
 from optimist.report import TITLE
-from optimist.tracking.files import disk_errors, write_text
+
+if TYPE_CHECKING:
+    from optimist.report.claim import Claim
 
 EPILOG = """\
 Reads run folders and runs.jsonl files of sweeps and benchmarks at any depth below DIR. Unfinished and damaged runs are
@@ -23,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("folders", type=Path, nargs="*", metavar="DIR", help="folders with runs or results below them")
     parser.add_argument(
         "--experiment", type=Path, metavar="FILE",
-        help="a file of experiments/ in place of DIR: its table and figures from its published rows",
+        help="a file of experiments/ in place of DIR: README.md, table.md and figures from its published rows",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("report"), metavar="OUT", help="output folder (default: report)"
@@ -46,40 +50,41 @@ def main(argv: Sequence[str]) -> int:
     if bool(options.folders) == bool(options.experiment):
         parser.error("the following arguments are required: DIR or --experiment FILE, one of the two")
 
+    if options.experiment:
+        from optimist.report.claim import write_claim
+
+        for path in write_claim(read_claim(options.experiment), options.out):
+            print(f"written to {path}")
+        return 0
+
     from optimist.report.build import build_report
 
-    folders = [published_rows(options.experiment)] if options.experiment else options.folders
     page = build_report(
-        folders, options.out, title=options.title, statistic=options.statistic, unlike=options.unlike,
+        options.folders, options.out, title=options.title, statistic=options.statistic, unlike=options.unlike,
         published=options.published, command=shlex.join(["optimist", "report", *argv]),
     )  # fmt: skip
     print(f"written to {page}")
-    if options.experiment:
-        print(f"written to {rebuild_table(options.experiment, options.out / 'tables')}")
     return 0
 
 
-def published_rows(experiment: Path) -> Path:
-    """The results file of an experiment."""
-    from optimist.sweep.folder import ROWS
-    from optimist.sweep.plan import read_plan
-
-    out = read_plan(experiment).out
-    if out is None or not (out / ROWS).exists():
-        raise ConfigError(
-            f"{experiment} has no published rows; run optimist sweep {experiment} --out DIR, then give DIR"
-        )
-    return out / ROWS
-
-
-def rebuild_table(experiment: Path, folder: Path) -> Path:
-    """Write the experiment's table, made from its published rows, to `folder`/table.md."""
-    from optimist.sweep.folder import TABLE, SweepFolder
+def read_claim(experiment: Path) -> Claim:
+    """The claim of a sweep file with published rows."""
+    from optimist.report.claim import Claim
+    from optimist.sweep.folder import ROWS, SweepFolder
     from optimist.sweep.plan import read_plan
     from optimist.sweep.results import markdown
 
-    rows = published_rows(experiment)
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / TABLE, markdown(SweepFolder(rows.parent).read_rows(), read_plan(experiment).file))
-    return folder / TABLE
+    plan = read_plan(experiment)
+    if plan.out is None or not (plan.out / ROWS).exists():
+        raise ConfigError(
+            f"{experiment} has no published rows; run optimist sweep {experiment} --out DIR, then give DIR"
+        )
+    comment = itertools.takewhile(lambda line: line.startswith("#"), experiment.read_text("utf-8").splitlines())
+    return Claim(
+        name=experiment.stem,
+        comment="\n".join(line.removeprefix("#").strip() for line in comment),
+        has_page=(experiment.parent.parent / "docs" / "results" / f"{experiment.stem}.md").exists(),
+        rows=plan.out / ROWS,
+        table=markdown(SweepFolder(plan.out).read_rows(), plan.file),
+        measures=plan.file.measures,
+    )

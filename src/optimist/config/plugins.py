@@ -7,6 +7,7 @@ class made by `optimist.core.settings.settings`, whose instances are part of a R
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -18,6 +19,12 @@ LEARNERS, ANCHORS = "optimist.learners", "optimist.anchors"
 
 def plugin_names(group: str) -> list[str]:
     """The names that installed packages declare in a group."""
+    return _names_on(group, tuple(sys.path))
+
+
+@functools.cache
+def _names_on(group: str, path: tuple[str, ...]) -> list[str]:
+    """Reading the installed packages takes milliseconds, and every RunConfig asks."""
     return sorted(entry.name for entry in metadata.entry_points(group=group))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,6 +80,27 @@ class Chart:
 
     def save(self, folder: Path) -> list[Path]:
         """Write NAME.svg, NAME.png and NAME.pdf: all panels and the legend in one picture."""
+        with self._figure() as figure:
+            svg = self._write_svg(figure, folder)
+            png, pdf = folder / f"{self.name}.png", folder / f"{self.name}.pdf"
+            figure.savefig(png, dpi=150, facecolor="white")
+            figure.savefig(pdf, facecolor="white", metadata={"CreationDate": None})
+        return [svg, png, pdf]
+
+    def save_svg(self, folder: Path) -> Path:
+        """Write NAME.svg alone."""
+        with self._figure() as figure:
+            return self._write_svg(figure, folder)
+
+    def _write_svg(self, figure: Any, folder: Path) -> Path:
+        path = folder / f"{self.name}.svg"
+        figure.savefig(path, facecolor="white", metadata={"Date": None, "Creator": None})
+        path.write_text(_rounded(_with_tooltips(path.read_text(encoding="utf-8"))), encoding="utf-8")
+        return path
+
+    @contextmanager
+    def _figure(self) -> Iterator[Any]:
+        """All panels and the legend as a figure of matplotlib, closed afterwards."""
         pyplot = require_matplotlib()
         columns = min(self.columns, len(self.panels))
         rows = [self.panels[at : at + columns] for at in range(0, len(self.panels), columns)]
@@ -109,14 +131,10 @@ class Chart:
             if not many:
                 figure.get_layout_engine().execute(figure)  # once for both files
                 figure.set_layout_engine("none")
-            svg, png = folder / f"{self.name}.svg", folder / f"{self.name}.png"
-            pdf = folder / f"{self.name}.pdf"
-            figure.savefig(svg, facecolor="white", metadata={"Date": None})
-            svg.write_text(_with_tooltips(svg.read_text(encoding="utf-8")), encoding="utf-8")
-            figure.savefig(png, dpi=150, facecolor="white")
-            figure.savefig(pdf, facecolor="white", metadata={"CreationDate": None})
-            pyplot.close(figure)
-        return [svg, png, pdf]
+            try:
+                yield figure
+            finally:
+                pyplot.close(figure)
 
     def html(self) -> str:
         """The panels one by one, so that a narrow page shows them below each other."""
@@ -160,7 +178,7 @@ def inline_svg(svg: str, name: str, label: str) -> str:
     svg = re.sub(r'( id="|url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
     for color, variable in VARIABLES.items():
         svg = svg.replace(color, variable)
-    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)  # two decimals are enough
+    svg = _rounded(svg)
     svg = re.sub(r"\n\s*", "\n", svg)
     return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
@@ -282,6 +300,11 @@ def _text_width(text: str, size: float, bold: bool) -> float:
 
     font = FontProperties(family="sans-serif", weight="bold" if bold else "normal")
     return float(TextPath((0, 0), text.replace("$", "S"), size=size, prop=font).get_extents().width)
+
+
+def _rounded(svg: str) -> str:
+    """Coordinates with two decimals."""
+    return re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag[0]), svg)
 
 
 def _with_tooltips(svg: str) -> str:

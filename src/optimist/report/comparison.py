@@ -76,12 +76,12 @@ def goals_chart(family: Family) -> Chart | None:
                 seen = [run for run in runs if run.summary["goal_seen"]]
                 solved = sum(bool(run.summary.get("solved")) for run in seen)
                 texts.append(
-                    f"{family.brief(env, name)}: kept {_share(solved, len(seen))}, seen {len(seen)} of {len(runs)}"
+                    f"{family.brief(env, name)}: kept {share(solved, len(seen))}, seen {len(seen)} of {len(runs)}"
                 )
                 marks.append((solved, len(seen) - solved, len(runs) - len(seen)))
             rows = Rows(texts, [0.45 * ((sum(counts) - 1) // MARKS_PER_LINE) for counts in marks])
             colors = [family.keys[name].color for name in groups]
-            panels.append(Panel(env, _draw_marks(rows, marks, colors, list(groups)), 0.45 + 0.42 * rows.units))
+            panels.append(Panel(env, draw_marks(rows, marks, colors, list(groups)), 0.45 + 0.42 * rows.units))
     caption = (
         "One mark a seed. Filled: the goal was seen and the task solved; crossed: seen and lost; small dot: never "
         "seen. Kept: share of the seeds that saw the goal, with Wilson's 95 % interval."
@@ -185,7 +185,7 @@ def _has_goals(groups: Mapping[str, Sequence[Run]]) -> bool:
     return all("goal_seen" in run.summary for runs in groups.values() for run in runs)
 
 
-def _share(count: int, total: int) -> str:
+def share(count: int, total: int) -> str:
     """`3 of 4 (0.30 to 0.95)`, with Wilson's interval."""
     if not total:
         return "–"
@@ -193,7 +193,9 @@ def _share(count: int, total: int) -> str:
     return f"{count} of {total} ({low:z.2f} to {high:z.2f})"
 
 
-def _draw_marks(rows: Rows, marks: Sequence[tuple[int, int, int]], colors: Sequence[str], names: Sequence[str]) -> Any:
+def draw_marks(rows: Rows, marks: Sequence[tuple[int, int, int]], colors: Sequence[str], names: Sequence[str]) -> Any:
+    """Draw one mark a seed in each row: so many filled, crossed and small; `names` are the tooltips."""
+
     def draw(axis: Any) -> None:
         for place, (kept, lost, never), color in zip(rows.at, marks, colors, strict=True):
             at = np.arange(kept + lost + never)

@@ -94,7 +94,9 @@ def run_from_row(row: Mapping[str, Any], name: str) -> Run:
     scores = read_scores(metrics, {})
     if row["value"] is not None:
         scores.setdefault(_statistic(str(row["statistic"])), Score(float(row["value"])))
-    forms: tuple[tuple[Statistic, str], ...] = (("final", "sampled_return"), ("final-greedy", "argmax_return"))
+    forms: tuple[tuple[Statistic, str], ...] = (
+        ("final", "final_return"), ("final", "sampled_return"), ("final-greedy", "argmax_return"),
+    )  # fmt: skip
     for statistic, metric in forms:
         if metric in metrics:
             scores[statistic] = Score(float(metrics[metric]), metrics.get("score_episodes"))

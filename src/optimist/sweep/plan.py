@@ -65,15 +65,15 @@ class SweepFile(SweepGroup):
     """`auto` is `final` where the run plays final episodes, else `last-100`."""
     last_third: list[str] = field(default_factory=list)
     """Metrics of metrics.jsonl of which a row keeps the mean over the last third of the run."""
-    curve_points: AtLeastZero = 0
-    """Points of the training curve in each row of runs.jsonl."""
+    curve_points: AtLeastOne = 200
+    """Most points of the learning curve in each row of runs.jsonl."""
     retries: AtLeastZero = 2
     keep_checkpoints: bool = True
     """Whether finished runs keep their checkpoints, which hold the memory: hundreds of megabytes for Atari."""
     out: str = ""
     """The folder, relative to the file."""
     measures: list[str] = field(default_factory=lambda: ["value", "solved"])
-    """Metrics of a row; `a/b`: the share of the runs with b for which a holds."""
+    """Metrics of a row; `a/b`: the share of the runs with b for which a holds; `steps/s`: the median speed."""
     baseline: str = ""
     """The method that others are compared with, by the first measure."""
     average_over: str = ""

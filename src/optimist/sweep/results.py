@@ -21,6 +21,8 @@ OUTCOMES = (
 )  # fmt: skip
 """Entries of a run's summary that its row keeps."""
 RETURN = "rollout/raw_return"
+SPEEDS = {"steps/s": "seconds", "steps/CPU-s": "cpu_seconds"}
+"""Measures that are speeds → the clock among a row's metrics."""
 
 Row = dict[str, Any]
 
@@ -44,20 +46,24 @@ def _make_row(folder: SweepFolder, run: Run, plan: Plan, event: Mapping[str, Any
         summary = folder.read_json(run.name)
         if summary is not None:
             value, words = read_statistic(summary, plan.file.statistic)
-            metrics = {name: summary[name] for name in OUTCOMES if name in summary}
             row |= {"state": "finished", "steps": summary["steps"], "value": value, "statistic": words}
-            row["metrics"] = metrics | (folder.read_json(run.name, SCORE) or {})
+            curve = _read_curve(folder, run)
+            row["metrics"] = _metrics(summary, curve) | (folder.read_json(run.name, SCORE) or {})
             if plan.file.last_third:
                 row["metrics"] |= _read_last_third(folder, run, plan.file.last_third)
-            if plan.file.curve_points:
-                curve = _read_curve(folder, run)
-                row["metrics"]["mean_return"] = statistics.fmean(value for _, value in curve) if curve else None
-                row["curve"] = thin(curve, plan.file.curve_points)
-            return row
+            return row | {"curve": thin(curve, plan.file.curve_points)}
         reason = event["error"] if event.get("event") == "failed" else None
     except (RunFolderError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, RunFolderError) else f"summary.json lacks {error}"
     return row | {"state": "failed" if reason else "unfinished", "error": reason}
+
+
+def _metrics(summary: Mapping[str, Any], curve: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Outcomes of the summary, the final policy's return, and the mean return over the whole run."""
+    found = {name: summary[name] for name in OUTCOMES if name in summary}
+    if "final_evaluation" in summary:
+        found["final_return"] = summary["final_evaluation"]["mean_return"]
+    return found | {"mean_return": statistics.fmean(value for _, value in curve) if curve else None}
 
 
 def read_statistic(summary: Mapping[str, Any], name: str) -> tuple[float | None, str]:
@@ -81,14 +87,15 @@ def _read_last_third(folder: SweepFolder, run: Run, names: Sequence[str]) -> dic
 
 
 def _read_curve(folder: SweepFolder, run: Run) -> list[list[float]]:
-    """Step and mean return of the last 100 training episodes, one point a line of the metrics."""
-    lines = read_metrics(folder.run_path(run.name) / "metrics.jsonl")
+    """Step and mean return of the last 100 training episodes, one point a line of the metrics, which may be missing."""
+    path = folder.run_path(run.name) / "metrics.jsonl"
+    lines = read_metrics(path) if path.exists() else []
     return [[line["step"], round(line[RETURN], 4)] for line in lines if math.isfinite(line.get(RETURN, math.nan))]
 
 
 def thin(curve: list[list[float]], points: int) -> list[list[float]]:
-    """About so many points of the curve; the last is always one of them."""
-    every = max(1, len(curve) // points)
+    """At most so many points of the curve; the last is always one of them."""
+    every = max(1, math.ceil(len(curve) / points))
     return curve[::-1][::every][::-1]
 
 
@@ -110,7 +117,10 @@ class Group:
         return [value for value in found if value is not None]
 
     def cell(self, measure: str) -> str:
-        """The measure in words: a share with its Wilson interval, or a mean with Student's."""
+        """The measure in words: a share with its Wilson interval, a mean with Student's, or a median speed."""
+        if measure in SPEEDS:
+            speed = self.speed(SPEEDS[measure])
+            return "" if speed is None else f"{speed:,.0f}"
         part, _, whole = measure.partition("/")
         if whole:
             own = [row for row in self.rows if _measured(row, whole)]
@@ -119,6 +129,14 @@ class Group:
         if not values:
             return "" if self.rows else "–"
         return _share(values) if isinstance(values[0], bool) else str(mean_interval(values))
+
+    def speed(self, clock: str) -> float | None:
+        """Median steps per second by this clock; None if a run was not timed."""
+        times = self.values(clock)
+        if not self.rows or len(times) < len(self.rows):
+            return None
+        speeds: list[float] = [row["steps"] / seconds for row, seconds in zip(self.rows, times, strict=True)]
+        return statistics.median(speeds)
 
     def compared(self, measure: str, base: Group) -> str:
         """Difference to the baseline ± 95 % (Welch); for shares Fisher's one-sided p of being below it."""
@@ -193,13 +211,24 @@ def table_cells(rows: Iterable[Row], file: SweepFile) -> list[list[str]]:
     lines = []
     for group in groups:
         seeds = f"{len(group.rows)} of {len(group.rows) + group.missing}" if group.missing else f"{len(group.rows)}"
-        line = [group.method, group.env, f"{group.steps:,}", seeds, *map(group.cell, measures)]
+        cells = [group.cell(name) + _times_other_library(group, groups, name) for name in measures]
+        line = [group.method, group.env, f"{group.steps:,}", seeds, *cells]
         if file.baseline:
             line.append(group.compared(measures[0], _baseline_of(group, groups, file.baseline)))
         lines.append([*line, group.statistic] if "value" in measures else line)
     if file.baseline:
         header.append(f"against {file.baseline}")
     return [[*header, "statistic"] if "value" in measures else header, *lines]
+
+
+def _times_other_library(group: Group, groups: Iterable[Group], measure: str) -> str:
+    """For a speed, ` (1.78 ×)`: the ratio to that of the same runs in another library."""
+    speed = group.speed(SPEEDS[measure]) if measure in SPEEDS else None
+    for other in groups:
+        if other.env == group.env and other.method.startswith(f"{group.method} of "):
+            theirs = other.speed(SPEEDS[measure]) if speed else None
+            return f" ({speed / theirs:.2f} ×)" if speed and theirs else ""
+    return ""
 
 
 def _baseline_of(group: Group, groups: Iterable[Group], method: str) -> Group:
