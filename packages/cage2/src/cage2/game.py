@@ -160,7 +160,7 @@ def _line(
 ) -> str:
     green_column = "" if green is None else f"{green:<{GREEN_WIDTH}} "
     return (
-        f"{number:>4} {blue:<{BLUE_WIDTH}}{refused} {green_column}{red:<{RED_WIDTH}}{failed} {reward:>6} {total:>7}"
+        f"{number:>4} {blue:<{BLUE_WIDTH}} {refused} {green_column}{red:<{RED_WIDTH}}{failed} {reward:>6} {total:>7}"
     ).rstrip()
 
 

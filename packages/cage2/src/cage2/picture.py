@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cage2.rules.scenario import GATEWAYS, HOSTS, NOWHERE, RED_SLEEP, RED_VERBS, SWEEP
+from cage2.rules.scenario import GATEWAYS, HOSTS, NOWHERE, RED_SLEEP, SUBNETS, SWEEP
 from cage2.rules.state import REDS, decoys_of
-from cage2.words import RED_WORDS, describe_red_action
+from cage2.words import RED_TAGS, describe_red_action
 
 Image = NDArray[np.uint8]
 Color = tuple[int, int, int]
@@ -36,16 +37,18 @@ WIRES: Final = (
 """Escalation on the first host reveals the address of the second."""
 MOST_DECOYS: Final = 4
 """On a card; each is the first two letters of its name."""
+ROLES: Final = {"User0": "foothold", "Defender": "monitor"}
 
 PAGE, SURFACE, SUNKEN, INK, MUTED = (251, 251, 250), (255, 255, 255), (243, 243, 241), (26, 27, 30), (91, 94, 102)
 LINE, EDGE = (228, 228, 224), (132, 135, 142)
 BLUE, GREEN, RED = (11, 92, 173), (0, 105, 75), (178, 58, 10)
-ACCESS_COLORS: Final = (  # fill, border, badge, letter on the badge
-    (SURFACE, EDGE, None, INK),
-    ((255, 248, 227), (122, 82, 0), (255, 212, 102), (58, 42, 0)),
-    ((253, 238, 232), RED, RED, SURFACE),
+YELLOW, BROWN, PALE_BLUE = (255, 212, 102), (122, 82, 0), (232, 241, 251)
+LEVELS: Final = (  # fill of the card, border, badge, letter, its colour: untouched, ports known, user, privileged
+    (SURFACE, EDGE, None, "", INK),
+    ((236, 238, 241), EDGE, SURFACE, "s", MUTED),
+    ((255, 248, 227), BROWN, YELLOW, "U", (58, 42, 0)),
+    ((253, 238, 232), RED, RED, "P", SURFACE),
 )
-SEEN: Final = (236, 238, 241)
 
 GLYPHS: Final = np.frombuffer(
     bytes.fromhex(
@@ -72,78 +75,103 @@ def draw_game(games: NDArray[np.void], index: int, blue: str = "") -> Image:
     image[:] = PAGE
     verb, target = int(game["red_verb"]), int(game["red_target"])
     green = "" if game["green_target"] == NOWHERE else HOSTS[game["green_target"]]
+    blue_host = blue.rpartition(" ")[2]
+    red_host = HOSTS[target] if verb not in (RED_SLEEP, SWEEP) and target < len(HOSTS) else ""
     write(image, 12, 8, f"step {game['steps']}", INK)
     write(image, 150, 8, f"blue: {blue or 'nothing yet'}", BLUE)
     write(image, 720, 8, f"green: {f'Scan {green}' if green else 'Sleep'}", GREEN)
     write(image, 150, 31, f"red, {REDS[game['red']]}: {describe_red_action(game)}", RED)
     opened = bool(int(game["held"]) & GATEWAYS)
-    for zone, box in ZONES.items():
-        swept = verb == SWEEP and target != NOWHERE and ("Enterprise", "Operational", "User")[target] == zone
-        rectangle(image, *_pixels(*box), SUNKEN, RED if swept else LINE, 4 if swept else 2)
-        x, y, *_ = _pixels(*box)
-        write(
-            image, x + 10, y + 8, zone + f": {'open' if opened else 'closed'} to red" * (zone == "Operational"), MUTED
-        )
+    _subnets(image, SUBNETS[target] if verb == SWEEP and target != NOWHERE else "", opened)
     for one, other in WIRES:
-        line(image, _centre(one), _centre(other), EDGE, 2)
-    red_host = HOSTS[target] if verb not in (RED_SLEEP, SWEEP) and target < len(HOSTS) else ""
+        (x, y, width, height), (to_x, to_y, *_) = (_pixels(*CARDS[host], *CARD) for host in (one, other))
+        line(image, (x + width, y + height // 2), (to_x, to_y + height // 2), EDGE, 2)
+    _gate(image, opened)
     if red_host and red_host != "User0":
-        line(image, _centre("User0"), _centre(red_host), RED, 5, dashed=game["red_success"] == 0)
-    x, y, radius, _ = _pixels(*GATE, 0)
-    disc(image, x, y, radius, GREEN if opened else SURFACE, EDGE)
-    if not opened:
-        line(image, (x - 6, y - 6), (x + 6, y + 6), RED, 3)
-        line(image, (x - 6, y + 6), (x + 6, y - 6), RED, 3)
+        arrow(image, _route(red_host), RED, dashed=game["red_success"] == 0)
     decoys = decoys_of(games, index)
-    blue_host = blue.rpartition(" ")[2]
     for h, host in enumerate(HOSTS):
         access = (int(game["held"]) >> h & 1) + (int(game["owned"]) >> h & 1)
-        _card(image, host, access, bool(game["known_ports"][h]), decoys.get(host, []), host == blue_host)
-        x, y, _, height = _pixels(*CARDS[host], *CARD)
-        tags: Iterable[tuple[str, Color]] = (
-            (blue.split(" ")[0] if host == blue_host else "", BLUE),
-            ("Scan" if host == green else "", GREEN),
-            (RED_WORDS[RED_VERBS[verb]] if host == red_host else "", RED),
+        level = access + 1 if access else int(bool(game["known_ports"][h]))
+        _card(image, host, level, decoys.get(host, []), host == blue_host)
+        verbs = (
+            (blue.split(" ")[0].lower() if host == blue_host else "", BLUE),
+            ("scan" if host == green else "", GREEN),
+            (RED_TAGS[verb] if host == red_host else "", RED),
         )
-        for word, color in tags:
-            if word:
-                rectangle(image, x, y + height - 6, 12 * len(word) + 8, 20, color, color, 1)
-                write(image, x + 5, y + height - 3, word, SURFACE)
-                x += 12 * len(word) + 12
+        _tags(image, host, [(word, color) for word, color in verbs if word])
     x, y, *_ = _pixels(*CARDS["Op_Server0"], *CARD)
     running = bool(game["ot_running"])
-    write(image, x, y - 20, "OT service runs" if running else "OT STOPPED", MUTED if running else RED)
+    write(image, x, y - 24, "OT service runs" if running else "OT STOPPED", MUTED if running else RED)
     x, y, _, height = _pixels(*ZONES["User"])
     write(image, x + 10, y + height - 26, "s ports  U user  P privileged", MUTED)
     return image
 
 
-def _card(image: Image, host: str, access: int, seen: bool, decoys: list[str], ring: bool) -> None:
+def _subnets(image: Image, swept: str, opened: bool) -> None:
+    for zone, box in ZONES.items():
+        rectangle(image, *_pixels(*box), SUNKEN, RED if swept == zone else LINE, 4 if swept == zone else 2)
+        x, y, *_ = _pixels(*box)
+        access = f": {'open' if opened else 'closed'} to red" if zone == "Operational" else ""
+        write(image, x + 10, y + 8, zone + access, MUTED)
+
+
+def _gate(image: Image, opened: bool) -> None:
+    """The way from Enterprise2 to Op_Server0: a cross while it is closed, a sign > while it is open."""
+    x, y, radius, _ = _pixels(*GATE, 0)
+    disc(image, x, y, radius, YELLOW if opened else SURFACE, BROWN if opened else EDGE)
+    for start, stop in (((-3, -6), (3, 0)), ((-3, 6), (3, 0))) if opened else (((-5, -5), (5, 5)), ((-5, 5), (5, -5))):
+        line(image, (x + start[0], y + start[1]), (x + stop[0], y + stop[1]), INK, 3)
+
+
+def _route(host: str) -> list[tuple[float, float]]:
+    """Corners of red's way from User0 around the cards, in the map's coordinates."""
+    x, y = CARDS[host]
+    start, stop = (132, 227), (x - 2, y + 29)
+    if host == "Enterprise2":
+        return [start, stop]
+    lane = 146 if host.startswith("User") else 437 if host == "Defender" else 298
+    if not host.startswith("Op_"):
+        return [start, (lane, 227), (lane, stop[1]), stop]
+    lane, down = (586, 14) if host == "Op_Server0" else (721, 0)
+    return [start, (437, 227), (437, 280), (lane, 280), (lane, stop[1] + down), (stop[0], stop[1] + down)]
+
+
+def _card(image: Image, host: str, level: int, decoys: list[str], ring: bool) -> None:
     x, y, width, height = _pixels(*CARDS[host], *CARD)
-    fill, edge, badge, letter = ACCESS_COLORS[access]
+    fill, edge, badge, letter, color = LEVELS[level]
     if ring:
         rectangle(image, x - 7, y - 7, width + 14, height + 14, BLUE, BLUE, 1)
         rectangle(image, x - 3, y - 3, width + 6, height + 6, SUNKEN, SUNKEN, 1)
-    rectangle(image, x, y, width, height, fill, edge, 2 + 2 * (access == 2))
-    write(image, x + 10, y + 12, host, INK)
-    if badge is not None:
-        rectangle(image, x + width - 28, y + 36, 22, 22, badge, edge, 1)
-        write(image, x + width - 22, y + 40, " UP"[access], letter)
-    elif seen:
-        disc(image, x + width - 16, y + 46, 11, SEEN, EDGE)
-        write(image, x + width - 21, y + 39, "s", INK)
-    codes = " ".join(name[:2] for name in decoys[:MOST_DECOYS])
-    more = f" +{len(decoys) - MOST_DECOYS}" if len(decoys) > MOST_DECOYS else ""
-    write(image, x + 10, y + 42 + 20 * bool(more), codes + more, BLUE)
+    rectangle(image, x, y, width, height, fill, edge, 4 if letter == "P" else 2)
+    if letter in ("U", "P"):
+        image[y + 2 : y + height - 2, x + 2 : x + 14] = badge
+    write(image, x + 22, y + 14, host, INK)
+    write(image, x + 22, y + 46, "" if decoys else ROLES.get(host, ""), MUTED)
+    for number, name in enumerate(decoys[:MOST_DECOYS]):
+        rectangle(image, x + 20 + 33 * number, y + 42, 30, 24, PALE_BLUE, BLUE, 1)
+        write(image, x + 24 + 33 * number, y + 46, name[:2], BLUE)
+    if len(decoys) > MOST_DECOYS:
+        write(image, x + 20, y + 68, f"+{len(decoys) - MOST_DECOYS}", BLUE)
+    if letter == "P":
+        rectangle(image, x + width - 17, y - 11, 26, 26, RED, SURFACE, 2)
+    elif letter:
+        disc(image, x + width - 4, y + 2, 13, badge, edge)
+    write(image, x + width - 9, y - 5, letter, color)
+
+
+def _tags(image: Image, host: str, verbs: list[tuple[str, Color]]) -> None:
+    """What the agents do on a host, at the lower edge of its card."""
+    x, y, _, height = _pixels(*CARDS[host], *CARD)
+    x += 8
+    for word, color in verbs:
+        rectangle(image, x, y + height - 10, 12 * len(word) + 8, 22, color, SURFACE, 1)
+        write(image, x + 5, y + height - 6, word, SURFACE)
+        x += 12 * len(word) + 11
 
 
 def _pixels(x: float, y: float, width: float, height: float) -> tuple[int, int, int, int]:
     return round(x * SCALE), round(y * SCALE) + TOP, round(width * SCALE), round(height * SCALE)
-
-
-def _centre(host: str) -> tuple[int, int]:
-    x, y, width, height = _pixels(*CARDS[host], *CARD)
-    return x + width // 2, y + height // 2
 
 
 def write(image: Image, x: int, y: int, text: str, color: Any) -> None:
@@ -171,16 +199,27 @@ def disc(image: Image, x: int, y: int, radius: int, fill: Color, edge: Color) ->
     area[distance <= (radius - 2) ** 2] = fill
 
 
-def line(
-    image: Image, start: tuple[int, int], stop: tuple[int, int], color: Color, width: int, dashed: bool = False
-) -> None:
-    """A straight line, in dashes of 14 pixels if wanted."""
+def line(image: Image, start: tuple[int, int], stop: tuple[int, int], color: Color, width: int) -> None:
+    """A straight line."""
     length = max(abs(stop[0] - start[0]), abs(stop[1] - start[1]), 1)
     at = np.arange(length + 1)
-    if dashed:
-        at = at[at // 14 % 2 == 0]
     columns = np.rint(start[0] + (stop[0] - start[0]) * at / length).astype(int)
     rows = np.rint(start[1] + (stop[1] - start[1]) * at / length).astype(int)
     for down in range(-(width // 2), width - width // 2):
         for right in range(-(width // 2), width - width // 2):
             image[rows + down, columns + right] = color
+
+
+def arrow(image: Image, corners: Sequence[tuple[float, float]], color: Color, dashed: bool) -> None:
+    """Horizontal and vertical lines through these points of the map, with a head at the end, which points right."""
+    points = [_pixels(x, y, 0, 0)[:2] for x, y in corners]
+    for (x, y), (to_x, to_y) in itertools.pairwise(points):
+        left, top, width, height = min(x, to_x), min(y, to_y), abs(to_x - x), abs(to_y - y)
+        for at in range(0, max(width, height), 16 if dashed else 1):
+            long = min(9, max(width, height) - at) if dashed else 1
+            across, down = (at, 0) if width else (0, at)
+            rows, columns = (4, long) if width else (long, 4)
+            image[top + down - 2 : top + down - 2 + rows, left + across - 2 : left + across - 2 + columns] = color
+    x, y = points[-1]
+    for back in range(14):
+        image[y - back // 2 : y + back // 2 + 1, x - back] = color

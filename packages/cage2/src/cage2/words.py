@@ -25,6 +25,8 @@ RED_WORDS: Final = {
     "Impact": "Impact",
     "Sleep": "Sleep",
 }
+RED_TAGS: Final = ("", "", "scan", "exploit", "escalate", "impact")
+"""Red's action in one word on a map, in the order of `RED_VERBS`; a sweep is drawn around its subnet."""
 EXPLOIT_WORDS: Final = ("SSH", "RDP", "SMB", "HTTP", "HTTPS", "SQL", "SMTP", "FTP")
 """Each of `EXPLOITS` by the service it attacks."""
 ACTIVITIES: Final = {(0, 0): "", (1, 0): "scan", (1, 1): "exploit"}

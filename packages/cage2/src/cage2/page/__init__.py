@@ -71,9 +71,8 @@ from cage2.rules.scenario import (
     SWEEP,
     VERB_OF,
 )
-from cage2.words import EXPLOIT_WORDS
+from cage2.words import EXPLOIT_WORDS, RED_TAGS
 
-RED_TAGS: Final = ("", "", "scan", "exploit", "escalate", "impact")
 FILES: Final = ("map.svg", "replay.css", "replay.js")
 
 
