@@ -78,7 +78,10 @@ def test_commands_print_and_refuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert "difference" in capsys.readouterr().out
     for arguments, message in (
         (["watch", "react", "--red", "Bline"], "invalid choice: 'Bline'"),
-        (["watch", "react", "--horizon", "0"], "horizon must be a whole number of steps above 0, got 0"),
+        (
+            ["watch", "react", "--horizon", "0"],
+            "horizon must be a whole number of steps above 0 and below 2**31, got 0",
+        ),
         (["watch", "react", "--seed", "-1"], "--seed must be at least 0, got -1"),
         (["duel", "react"], "required: AGENT"),
         (["watch", "reakt"], "no agent 'reakt'; did you mean 'react'?"),

@@ -137,7 +137,9 @@ def check_score_options(options: Namespace) -> None:
     """Raise for numbers out of range and for a bad --json file."""
     _check_json_file(options)
     if options.episodes < 1 or options.seed < 0:
-        raise ConfigError(f"--episodes must be at least 1 and --seed 0, got {options.episodes} and {options.seed}")
+        raise ConfigError(
+            f"--episodes must be at least 1 and --seed at least 0, got {options.episodes} and {options.seed}"
+        )
 
 
 def score(options: Namespace) -> int:
@@ -160,8 +162,9 @@ def print_scores(load: Any, default_rules: str, names: Any, options: Namespace) 
     scores = []
     for rules in ["final", "competition"] if options.rules == "both" else [options.rules or default_rules]:
         agent = load(rules)
-        sampled = options.sampled and not isinstance(agent, UserAgent)  # which chooses as it does
-        for greedy in (True, False) if sampled else (True,):
+        if options.sampled and isinstance(agent, UserAgent):
+            raise ConfigError(f"--sampled needs a shipped agent or a run; {agent.name} chooses its own actions")
+        for greedy in (True, False) if options.sampled else (True,):
             scores.append(
                 scoring.score(
                     agent,

@@ -109,6 +109,8 @@ def test_the_agent_cannot_change_the_game_through_its_observation() -> None:
         (lambda observation: np.array(3.0), r"returned an array float64 \[\]"),
         (lambda observation: [][0], "raised IndexError: list index out of range, test_user.py line"),
         (lambda: 0, "raised TypeError"),
+        (lambda observation: sys.exit("done"), "raised SystemExit: done, test_user.py line"),
+        (lambda observation: np.zeros(62) @ observation, r"raised ValueError.*; it was given an observation \[52\]"),
     ],
 )
 def test_bad_answer_is_one_line_with_cell_game_and_step(agent: Any, message: str) -> None:
@@ -203,10 +205,15 @@ def test_mistake_of_a_file_is_one_line(
     assert message in lines[0]
 
 
+def test_sampled_is_refused_for_an_agent_that_chooses_itself(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "cage2agent_one.py", "--sampled", "--episodes", "1"]) == 2
+    assert "--sampled needs a shipped agent or a run; cage2agent_one.py chooses its own" in capsys.readouterr().err
+
+
 def test_other_names_are_refused(files: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'best'"):
         load("bst", "final")
-    with pytest.raises(AgentError, match="module nowhere_at_all cannot be imported"):
+    with pytest.raises(AgentError, match=r"cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'$"):
         load("nowhere_at_all:Agent", "final")
     with pytest.raises(AgentError, match="is a folder; trained runs are scored by `optimist score"):
         load(str(files), "final")

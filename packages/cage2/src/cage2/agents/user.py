@@ -119,8 +119,9 @@ class UserAgent:
             return function(*arguments, **keywords)
         except Cage2Error:
             raise
-        except Exception as error:
-            raise self._error(f"raised {_raised(error)}") from error
+        except (Exception, SystemExit) as error:
+            given = f"; it was given an observation {list(arguments[0].shape)}" if arguments else ""
+            raise self._error(f"raised {_raised(error)}{given}") from error
 
     def _error(self, what: str) -> AgentError:
         return AgentError(f"{self.name} {what}{f' ({self.where})' if self.where else ''}")
@@ -269,7 +270,7 @@ def _made(agent: Any, name: str) -> Any:
         return agent
     try:
         return agent()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AgentError(f"{name} cannot be made without arguments: {_raised(error)}") from error
 
 
@@ -298,7 +299,8 @@ def _name_of(agent: Any) -> str:
 def _raised(error: BaseException) -> str:
     """Type and message of an error, with the line of the user's file that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-    theirs = [frame for frame in frames if Path(frame.filename).resolve() != Path(__file__).resolve()]
+    ours = {Path(file).resolve() for file in (__file__, importlib.__file__)}
+    theirs = [frame for frame in frames if Path(frame.filename).resolve() not in ours]
     at = f", {Path(theirs[-1].filename).name} line {theirs[-1].lineno}" if theirs else ""
     return " ".join(f"{type(error).__name__}: {error}".split()) + at
 

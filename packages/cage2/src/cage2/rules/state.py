@@ -267,7 +267,7 @@ def make_settings(
 def check_horizon(horizon: int) -> int:
     """Return the horizon as an int; raises if it is not a number of steps."""
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or not 0 < horizon < 2**31:
-        raise ConfigError(f"horizon must be a whole number of steps above 0, got {horizon!r}")
+        raise ConfigError(f"horizon must be a whole number of steps above 0 and below 2**31, got {horizon!r}")
     return int(horizon)
 
 
