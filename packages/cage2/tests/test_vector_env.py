@@ -12,7 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-import cage2  # noqa: F401 (registers)
+import cage2
 from cage2 import CageEnv, CageVectorEnv, CardiffEnv, CardiffVectorEnv
 from cage2.errors import ConfigError, UnknownName
 from cage2.rules.scenario import HOSTS
@@ -344,3 +344,74 @@ def test_other_mistakes_are_refused_in_one_line() -> None:
         env.reset(options={"reset_mask": np.array([1, 0, 1])})
     with pytest.raises(ConfigError, match="got 2 seeds for 3 games"):
         env.reset(seed=[1, 2])
+
+
+def episodes(env: CageVectorEnv, number: int) -> list[list[list[float]]]:
+    """For each game its first episodes, as the rewards of their steps; actions depend on the step of the episode."""
+    env.reset(seed=8)
+    at, next_step = np.zeros(env.num_envs, np.int64), env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    ended, found = np.zeros(env.num_envs, np.bool_), [[[]] for _ in range(env.num_envs)]
+    while min(map(len, found)) <= number:
+        _, rewards, _, truncated, _ = env.step(at * 7 % env.num_actions)
+        for game in range(env.num_envs):
+            if next_step and ended[game]:
+                assert rewards[game] == 0.0
+                at[game] = 0
+                continue
+            found[game][-1].append(float(rewards[game]))
+            at[game] += 1
+            if truncated[game]:
+                found[game].append([])
+                at[game] = 0
+        ended = truncated.copy()
+    return [of_game[:number] for of_game in found]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, cage2.ExpertVectorEnv])
+def test_episodes_are_the_same_with_reset_in_the_next_step(kind: type[CageVectorEnv]) -> None:
+    same, later = (kind(5, red="mixed", horizon=12, autoreset_mode=mode) for mode in ("SameStep", "NextStep"))
+    expected = episodes(same, 4)
+    assert episodes(later, 4) == expected
+    assert {len(episode) for of_game in expected for episode in of_game} == {12}
+    assert sum(map(sum, expected[0])) < 0
+
+
+def test_reset_in_the_next_step_returns_the_last_observation_then_the_first() -> None:
+    env = CageVectorEnv(2, red="B_line", horizon=6, autoreset_mode=AutoresetMode.NEXT_STEP)
+    env.reset(seed=0)
+    for step in range(1, 15):
+        observations, rewards, terminated, truncated, infos = env.step([0, 0])
+        assert (truncated == (step in (6, 13))).all()
+        assert not terminated.any()
+        assert "final_obs" not in infos
+        if step in (7, 14):
+            assert not observations.any()
+            assert not rewards.any()
+        if step == 6:
+            assert observations.any()
+
+
+def test_saved_state_keeps_the_way_of_reset() -> None:
+    one, other = (CageVectorEnv(3, horizon=4, autoreset_mode="NextStep") for _ in range(2))
+    one.reset(seed=5)
+    play(one, 4)  # all have ended and are reset in the next step
+    other.load_state_dict(one.state_dict())
+    assert_same(play(one, 6, seed=2), play(other, 6, seed=2))
+    with pytest.raises(ConfigError, match="NextStep"):
+        CageVectorEnv(3, horizon=4).load_state_dict(one.state_dict())
+    for mode in ("Disabled", AutoresetMode.DISABLED, None, "next"):
+        with pytest.raises(ConfigError, match="expected SameStep or NextStep"):
+            CageVectorEnv(3, autoreset_mode=mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["FlattenObservation", "NormalizeObservation", "NormalizeReward", "DtypeObservation"])
+def test_gymnasium_wrappers_of_vector_environments_take_it(name: str) -> None:
+    keywords = {"dtype": np.float32} if name == "DtypeObservation" else {}
+    envs = gymnasium.make_vec("cage2/Scenario2-v0", num_envs=3, horizon=4, autoreset_mode="NextStep")
+    wrapped = getattr(gymnasium.wrappers.vector, name)(
+        gymnasium.wrappers.vector.RecordEpisodeStatistics(envs), **keywords
+    )
+    wrapped.reset(seed=0)
+    found = [wrapped.step(np.zeros(3, np.int64))[-1] for _ in range(10)]
+    assert [step for step, infos in enumerate(found, 1) if "episode" in infos] == [4, 9]
+    assert found[3]["episode"]["l"].tolist() == [4, 4, 4]

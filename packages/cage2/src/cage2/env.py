@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from cage2.cardiff import CardiffVectorEnv
@@ -13,9 +14,7 @@ from cage2.errors import ConfigError
 from cage2.expert.env import ExpertVectorEnv
 from cage2.expert.features import NUM_TRUTH
 from cage2.rules.state import check_horizon
-from cage2.vector_env import CageVectorEnv
-
-_NO_HORIZON = 2**31 - 1
+from cage2.vector_env import NEVER, CageVectorEnv
 
 
 class CageEnv(gymnasium.Env[NDArray[np.int8], np.int64]):
@@ -25,9 +24,11 @@ class CageEnv(gymnasium.Env[NDArray[np.int8], np.int64]):
     vector_class: ClassVar[type[CageVectorEnv]] = CageVectorEnv
 
     def __init__(self, *, horizon: int = 100, render_mode: str | None = None, **keywords: Any) -> None:
-        """`keywords` are those of the vector environment, without `num_envs`, `threads` and `copy`."""
+        """`keywords`: of the vector environment, without `num_envs`, `threads`, `copy` and `autoreset_mode`."""
         self.horizon = check_horizon(horizon)
-        self.games = self.vector_class(1, horizon=_NO_HORIZON, render_mode=render_mode, threads=1, **keywords)
+        self.games = self.vector_class(
+            1, horizon=NEVER, render_mode=render_mode, threads=1, autoreset_mode=AutoresetMode.SAME_STEP, **keywords
+        )
         self.render_mode = self.games.render_mode
         self.observation_space = self.games.single_observation_space
         self.action_space = self.games.single_action_space

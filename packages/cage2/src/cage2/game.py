@@ -12,10 +12,9 @@ import numpy as np
 from cage2.agents.user import UserAgent, act, finish, load, start
 from cage2.rules.scenario import DECOY, HOST_OF, HOSTS, NOWHERE, RED_SLEEP, RESTORE, VERB_OF
 from cage2.rules.state import NUM_BITS, REDS, check_horizon, decoys_of
-from cage2.vector_env import CageVectorEnv
+from cage2.vector_env import NEVER, CageVectorEnv
 from cage2.words import describe_action, describe_red
 
-NEVER: Final = 2**31 - 1
 BLUE_WIDTH, RED_WIDTH, GREEN_WIDTH = 23, 27, 5
 SHORT_HOSTS: Final = tuple(host.replace("Enterprise", "Ent") for host in HOSTS)
 

@@ -26,6 +26,7 @@ from cage2.rules.state import (
     NUM_BITS,
     RANGES,
     VIEW,
+    check_horizon,
     from_arrays,
     make_settings,
     new_games,
@@ -34,6 +35,8 @@ from cage2.rules.state import (
 )
 from cage2.words import describe_action
 
+NEVER = 2**31 - 1
+"""A horizon that no episode reaches."""
 GAMES_PER_THREAD = 2048
 """For fewer games, another thread costs more time than it saves."""
 
@@ -71,6 +74,15 @@ class GameThreads:
         self._pool = None
 
 
+def _is_next_step(mode: AutoresetMode | str) -> bool:
+    """Whether an ended game is reset in the next step; raises for a mode other than `SameStep` and `NextStep`."""
+    known = {kind.value: kind for kind in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)}
+    chosen = known.get(mode.value if isinstance(mode, AutoresetMode) else mode)
+    if chosen is None:
+        raise ConfigError(f"autoreset_mode is {mode!r}; expected {' or '.join(known)}")
+    return chosen is AutoresetMode.NEXT_STEP
+
+
 Infos = dict[str, Any]
 
 
@@ -89,7 +101,8 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
     An episode is truncated at the horizon, and its game is reset in the same step: the returned observation is of the
     new episode, and `infos["final_obs"]` has the last one of the old. `infos["red"]` is the attacker (index in `REDS`)
     for each returned observation, `infos["final_info"]["red"]` for each episode that ended. With `true_state`, the
-    infos have the true state for each returned observation.
+    infos have the true state for each returned observation. With `autoreset_mode="NextStep"` the game is reset in the
+    next step, which ignores its action, as Gymnasium's wrappers of observations need it; the episodes are the same.
     """
 
     metadata = {  # noqa: RUF012 (as Gymnasium declares it)
@@ -113,6 +126,7 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         true_state: bool = False,
         threads: int | None = None,
         copy: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
     ) -> None:
         """`true_state` adds the state that blue cannot see to the infos; `copy=False` reuses the output arrays."""
@@ -123,7 +137,12 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
                 f"no render_mode {render_mode!r}, so render() gives None; known: human, ansi, rgb_array"
             )
             render_mode = None
-        self.settings = make_settings(red, green, rules, table, horizon, red_weights)
+        self._next_step = _is_next_step(autoreset_mode)
+        if self._next_step:
+            self.metadata = {**self.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.horizon = check_horizon(horizon)
+        # with NextStep the kernels play on, and `_step_or_reset` ends the episodes
+        self.settings = make_settings(red, green, rules, table, NEVER if self._next_step else horizon, red_weights)
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.single_observation_space = spaces.Box(
@@ -170,6 +189,8 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         checked = self._checked_actions(actions)
         outputs = self._outputs()
         self._last_actions = checked
+        if self._next_step:
+            return self._step_or_reset(checked, outputs)
         ended = self._threads.run(*self._step_kernel(checked, outputs))
         if not ended:
             return *outputs, self._infos()
@@ -203,13 +224,13 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
 
     def state_dict(self) -> dict[str, Any]:
         """The settings and all fields of the games; `load_state_dict` continues exactly."""
-        return {"settings": self.settings._asdict(), "begun": self._started, "games": to_arrays(self.games)}
+        return {"settings": self._saved_settings(), "begun": self._started, "games": to_arrays(self.games)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a `state_dict` of an environment with the same settings and number of games."""
-        if dict(state["settings"]) != self.settings._asdict():
+        if dict(state["settings"]) != self._saved_settings():
             raise ConfigError(
-                f"saved games have {dict(state['settings'])}; this environment has {self.settings._asdict()}"
+                f"saved games have {dict(state['settings'])}; this environment has {self._saved_settings()}"
             )
         from_arrays(self.games, state["games"], RANGES)
         self._started = bool(state["begun"])
@@ -240,6 +261,25 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         return infos
 
     # -- helpers
+
+    def _step_or_reset(
+        self, actions: NDArray[np.int64], outputs: Outputs
+    ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]:
+        """A step with `NextStep`: games whose episode has ended are reset instead of played."""
+        ended = self.games["steps"] >= self.horizon
+        before = self.games[ended]
+        self._threads.run(*self._step_kernel(actions, outputs))
+        if before.size:
+            self.games[ended] = before  # with the random state of the episode's end, as in the other mode
+            self._reset_games(ended, outputs)
+            outputs.rewards[ended] = 0.0
+            self._red = self._attackers()
+        np.greater_equal(self.games["steps"], self.horizon, out=outputs.truncated)
+        return *outputs, self._infos()
+
+    def _saved_settings(self) -> dict[str, Any]:
+        own = {"horizon": self.horizon, "autoreset_mode": AutoresetMode.NEXT_STEP.value} if self._next_step else {}
+        return {**self.settings._asdict(), **own}
 
     def _checked_action(self, action: int) -> int:
         if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < self.num_actions:
