@@ -44,7 +44,7 @@ LINE, EDGE = (228, 228, 224), (132, 135, 142)
 BLUE, GREEN, RED = (11, 92, 173), (0, 105, 75), (178, 58, 10)
 YELLOW, BROWN, PALE_BLUE = (255, 212, 102), (122, 82, 0), (232, 241, 251)
 LEVELS: Final = (  # fill of the card, border, badge, letter, its colour: untouched, ports known, user, privileged
-    (SURFACE, EDGE, None, "", INK),
+    (SURFACE, EDGE, SURFACE, "", INK),
     ((236, 238, 241), EDGE, SURFACE, "s", MUTED),
     ((255, 248, 227), BROWN, YELLOW, "U", (58, 42, 0)),
     ((253, 238, 232), RED, RED, "P", SURFACE),
