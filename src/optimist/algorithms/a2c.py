@@ -9,7 +9,7 @@ from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
 from optimist.algorithms.optimizers import TensorFlowRMSprop
 from optimist.config import A2CConfig, ACPERConfig
 from optimist.core.advantages import gae
-from optimist.core.anchor import Anchor, anchor_loss
+from optimist.core.anchor import Anchor, evaluate_together
 from optimist.core.memory import GoodRows
 from optimist.core.steps import Batch, Rollout
 from optimist.losses.actor_critic import approximate_kl, policy_gradient, squared_error, standardize
@@ -59,16 +59,16 @@ class A2C(ActorCriticLearner):
     def losses(self, batch: Batch, good: GoodRows | None = None) -> LossTerms:
         """L_total = −A log π + c_v L_V − c_ent H + λ_BC L_BC; replayed rows carry truncated importance weights."""
         cfg = self.config
-        logp, entropy, values = self.policy.evaluate(batch.obs, batch.actions)
+        rows = evaluate_together(self.policy, batch, good)
         advantages = batch.advantages
         if batch.statistics_of is not None:
             advantages = standardize(advantages, batch.statistics_of)
-        mean_entropy = batch.fresh(entropy).mean()
+        mean_entropy = batch.fresh(rows.entropy).mean()
         return LossTerms(
-            policy=policy_gradient(logp, advantages, batch.weights),
-            value=cfg.value_coef * squared_error(values, batch.returns, batch.value_weights),
+            policy=policy_gradient(rows.logp, advantages, batch.weights),
+            value=cfg.value_coef * squared_error(rows.values, batch.returns, batch.value_weights),
             entropy=-cfg.entropy_coef * mean_entropy,
-            anchor=anchor_loss(self.anchor, self.policy, good),  # λ_BC included
-            kl=approximate_kl(batch.fresh(logp), batch.fresh(batch.logp_old)),
+            anchor=rows.anchor_loss(self.anchor, good),  # λ_BC included
+            kl=approximate_kl(batch.fresh(rows.logp), batch.fresh(batch.logp_old)),
             mean_entropy=mean_entropy,
         )
