@@ -1,7 +1,7 @@
 """Record golden.json again: `python -m tests.golden.record [NAME…]`, all runs or the named ones.
 
 A recording is a change of behaviour: the commit that makes one says why. Equality is exact on the kind of processor
-that recorded. On another one, record the code before a change, and compare the code after it:
+that recorded a run, which each run names. On another one, record the code before a change, and compare the code after it:
 
     GOLDEN=before.json python -m tests.golden.record      # in a work tree of the code before
     GOLDEN=before.json python -m pytest tests/golden      # in the one after
@@ -22,10 +22,10 @@ def main(names: list[str]) -> None:
     for run in RUNS:
         if not names or run.name in names:
             with tempfile.TemporaryDirectory() as folder:
-                runs[run.name] = play(run, Path(folder) / "run")
+                runs[run.name] = {"machine": machine()} | play(run, Path(folder) / "run")
             print(run.name, runs[run.name]["weights"], flush=True)
     ordered = {run.name: runs[run.name] for run in RUNS if run.name in runs}
-    text = json.dumps({"machine": machine(), "runs": ordered}, indent=1)
+    text = json.dumps({"runs": ordered}, indent=1)
     GOLDEN.write_text(_compact(text) + "\n")
 
 

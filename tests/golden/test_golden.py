@@ -12,7 +12,7 @@ RECORDED = json.loads(GOLDEN.read_text())
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_run_ends_as_recorded(run: Run, tmp_path, capsys):
     recorded, found = RECORDED["runs"][run.name], play(run, tmp_path / "run")
-    exact = machine() == RECORDED["machine"]
+    exact = machine() == recorded["machine"]
     checked = "bit for bit" if exact else "weights and first update to 1e-4" if run.steady else "first update to 1e-4"
     with capsys.disabled():
         print(f" [golden {run.name}: {checked}]", end="")
