@@ -9,7 +9,7 @@ from optimist.anchors.self_imitation import capped_negative_logp, self_imitation
 from optimist.config.sil import SILConfig
 from optimist.errors import ShapeMismatch
 
-SMALL = SILConfig(min_normalizer=1)
+SMALL = SILConfig(min_normalizer=1, entropy_coef=0.01)
 
 
 def tensors(*rows):

@@ -10,6 +10,7 @@ from optimist.config import A2CConfig, ACPERConfig, CardiffPPOConfig, PPOConfig
 from optimist.config.sil import SILConfig
 from optimist.core.config import OPRConfig
 from optimist.presets import all_presets, get_preset
+from optimist.training.build import with_entropy_of
 from optimist.training.trainer import train
 
 METHODS = {
@@ -63,6 +64,17 @@ def test_self_imitation_differs_from_its_authors_settings_only_as_stated():
     assert changed_from_authors("gym/a2c-sil", "a2c") == {"admission", "time_limit"}
     for name, learner in (("atari/a2c-sil", "a2c"), ("atari/ppo-sil", "ppo"), ("mujoco/ppo-sil", "ppo")):
         assert changed_from_authors(name, learner) == set()
+
+
+def test_self_imitation_has_the_entropy_bonus_of_its_learner():
+    found = {}
+    for name in ("atari/a2c-sil", "mujoco/ppo-sil", "gym/a2c-sil", "cage2/sil"):
+        config = get_preset(name)()
+        assert config.sil.entropy_coef is None
+        found[name] = with_entropy_of(config.algorithm, config.sil).entropy_coef
+    assert found == {"atari/a2c-sil": 0.01, "mujoco/ppo-sil": 0.0, "gym/a2c-sil": 0.0, "cage2/sil": 0.01}
+    own = dataclasses.replace(SILConfig.stock("ppo"), entropy_coef=0.02)
+    assert with_entropy_of(get_preset("mujoco/ppo")().algorithm, own).entropy_coef == 0.02
 
 
 def test_atari_presets_of_the_sil_authors_play_whole_games():

@@ -147,7 +147,8 @@ class SelfImitationTerms:
 
     def total(self, config: SILConfig) -> Tensor:
         """L_policy + β_value L_value − c_ent H, times the weight of self-imitation."""
-        return config.coef * (self.policy + config.value_coef * self.value - config.entropy_coef * self.entropy)
+        bonus = (config.entropy_coef or 0.0) * self.entropy
+        return config.coef * (self.policy + config.value_coef * self.value - bonus)
 
 
 def self_imitation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Literal
 
-from optimist.core.settings import AtLeastOne, NonNegative, Positive, settings
+from optimist.core.settings import AtLeastOne, NonNegative, OrNone, Positive, settings
 from optimist.errors import ConfigError, unknown_name
 
 
@@ -47,8 +47,9 @@ class SILConfig:
     """Sums over a batch are divided by the number of its steps with R > V, and at least by this."""
     value_coef: NonNegative = 0.01
     """β_value. Weight of the lower-bound value loss."""
-    entropy_coef: NonNegative = 0.01
-    """Entropy bonus on steps with R > V."""
+    entropy_coef: OrNone[NonNegative] = None
+    """Entropy bonus on steps with R > V; None for the base learner's, at the start (the authors': 0.01 on Atari, 0 on
+    MuJoCo)."""
 
     def __post_init__(self) -> None:
         if self.start_transitions > self.capacity_transitions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from optimist.anchors.self_imitation import SelfImitation
 from optimist.config import A2CConfig, ACPERConfig, AlgorithmConfig, CardiffPPOConfig, PPOConfig, RunConfig, plugins
 from optimist.config.plugins import ANCHORS, load_plugin
 from optimist.config.value_based import DQNConfig, RainbowConfig
+from optimist.config.sil import SILConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.cuda.learning import CapturedDQN, CapturedPPO, CapturedRainbow
@@ -64,7 +66,7 @@ def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetw
 def make_anchor(config: RunConfig) -> Anchor:
     """OPR, self-imitation and the anchors of other packages, as far as the config names them."""
     settings: dict[str, Any] = {"opr": config.opr} if config.opr.enabled else {}
-    settings |= {"sil": config.sil} if config.sil.enabled else {}
+    settings |= {"sil": with_entropy_of(config.algorithm, config.sil)} if config.sil.enabled else {}
     anchors: dict[str, Anchor] = {}
     for name, own in (settings | config.anchors).items():
         anchor_class = OWN_ANCHORS[name] if name in settings else load_plugin(ANCHORS, name)
@@ -79,6 +81,11 @@ def make_anchor(config: RunConfig) -> Anchor:
     if len(anchors) > 1:
         return AnchorChain(anchors)
     return next(iter(anchors.values()), NoAnchor())
+
+
+def with_entropy_of(learner: AlgorithmConfig, sil: SILConfig) -> SILConfig:
+    """Self-imitation with the learner's entropy coefficient, unless it has one of its own."""
+    return sil if sil.entropy_coef is not None else replace(sil, entropy_coef=getattr(learner, "entropy_coef", 0.0))
 
 
 def uses_graphs(config: RunConfig, anchor: Anchor) -> bool:
