@@ -44,7 +44,7 @@ def test_fast_atari_learners_replay_as_many_rows_in_fewer_minibatches(fast, plai
     assert (fast.env.num_envs, ours.minibatch_size, fast.policy_lag) == (64, 128, 1)
     assert fast.checkpoint_every / fast.env.num_envs > 27_000  # the longest episode
     assert ours.learning_rate == 4 * theirs.learning_rate
-    assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"] is False
+    assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"]
 
 
 def test_nature_and_modern_settings_are_those_of_their_papers():
@@ -52,11 +52,19 @@ def test_nature_and_modern_settings_are_those_of_their_papers():
     a, b = nature.algorithm, modern.algorithm
     assert (a.optimizer, a.learning_rate, a.rmsprop_alpha) == ("rmsprop", 2.5e-4, 0.95)
     assert a.rmsprop_eps * a.minibatch_size**2 == pytest.approx(0.01)
-    assert (a.target_interval, a.target_unit, a.learning_starts) == (10_000, "gradient_steps", 50_000)
+    assert (a.target_interval, a.target_unit, a.learning_starts) == (10_000, "steps", 50_000)  # 40,000 frames
     assert (a.epsilon_final, a.evaluation_epsilon, a.loss) == (0.1, 0.05, "huber")
     assert (b.optimizer, b.learning_rate, b.adam_eps, b.target_interval) == ("adam", 6.25e-5, 1.5e-4, 8_000)
     assert (b.epsilon_final, b.epsilon_steps, b.evaluation_epsilon, b.loss) == (0.01, 250_000, 0.001, "squared")
     assert (nature.env.kwargs["life_loss_ends"], modern.env.kwargs["life_loss_ends"]) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["rainbow", "rainbow-opr", "fast-rainbow"])
+def test_rainbow_on_atari_has_the_noise_and_the_ends_of_dqn_zoo(name):
+    config = get_preset(f"atari/{name}")()
+    assert config.algorithm.noisy_sigma == 0.1
+    assert config.env.kwargs["life_loss_ends"] is True
+    assert get_preset("gym/rainbow")().algorithm.noisy_sigma == 0.5  # small networks
 
 
 def test_cage2_learners_run_half_a_million_steps_on_cardiffs_interface():

@@ -69,7 +69,8 @@ class ValueBasedConfig:
     target_interval: AtLeastOne = 1_000
     """Distance between copies of the network into the target network, in `target_unit`."""
     target_unit: Literal["steps", "gradient_steps"] = "steps"
-    """Unit of the interval: environment steps, or gradient steps (Mnih et al., 2015)."""
+    """Unit of the interval: environment steps, as in the code of Mnih et al. (2015), or gradient steps, as in their
+    article."""
     loss: Literal["huber", "squared"] = "huber"
     """Huber loss of the TD error (errors beyond 1 count linearly), or its square."""
     max_grad_norm: OrNone[Positive] = 10.0
@@ -122,7 +123,7 @@ class RainbowConfig(ValueBasedConfig):
     noisy: bool = True
     """Linear layers after the body with learnt, factorised noise (Fortunato et al., 2018)."""
     noisy_sigma: NonNegative = 0.5
-    """σ₀ of the noisy layers."""
+    """σ₀ of the noisy layers (the article's 0.5, for small networks; the Atari presets have dqn_zoo's 0.1)."""
     atoms: AtLeastOne = 51
     """Atoms of the distribution of returns (Bellemare et al., 2017); 1 for its mean alone."""
     value_min: float = -10.0

@@ -22,6 +22,7 @@ from optimist.config import (
     SILConfig,
     ValueBasedConfig,
 )
+from optimist.config.toml import overlay
 from optimist.presets.registry import VALUE_BASED_OPR, Method, register
 
 GameName = Annotated[str, "One of the games `optimist games` lists, for example Pong."]
@@ -82,8 +83,7 @@ NATURE = DQNConfig(
     learning_rate=2.5e-4,
     optimizer="rmsprop",
     rmsprop_eps=0.01 / 32**2,  # theirs, 0.01, is for gradients summed over the 32 rows; ours are of the mean
-    target_interval=10_000,
-    target_unit="gradient_steps",  # theirs counts parameter updates
+    target_interval=10_000,  # steps, 40,000 frames, as in their code and in dqn_zoo; the article says updates
     loss="huber",
     max_grad_norm=None,
 )
@@ -98,10 +98,10 @@ MODERN = replace(
     optimizer="adam",
     adam_eps=1.5e-4,
     target_interval=8_000,
-    target_unit="steps",
     loss="squared",
 )
 # Hessel et al. (2018): unlike in Dopamine, dueling streams and noisy layers are on. Replay, target and rate are both's.
+# σ₀ is dqn_zoo's, and that of Dopamine's full Rainbow; the article's 0.5 is for small networks.
 RAINBOW = RainbowConfig(
     rollout_steps=4,
     gradient_steps=8,
@@ -111,6 +111,7 @@ RAINBOW = RainbowConfig(
     learning_starts=20_000,
     learning_rate=6.25e-5,
     adam_eps=1.5e-4,
+    noisy_sigma=0.1,
     target_interval=8_000,
     max_grad_norm=10.0,  # as usual where streams are dueling (Wang et al., 2016)
 )
@@ -144,7 +145,7 @@ SMOKE_RUN: dict[str, Any] = {
     "checkpoint_every": 10_240,
     "final_episodes": 2,
 }
-NATURE_RUN: dict[str, Any] = {"env": {"kwargs": {"life_loss_ends": True}}}
+LIVES: dict[str, Any] = {"env": {"kwargs": {"life_loss_ends": True}}}  # Mnih et al.; Rainbow in dqn_zoo
 FAST_Q_RUN: dict[str, Any] = {**FAST_RUN, "policy_lag": 1, "log_every": 32}
 
 METHODS = {
@@ -176,12 +177,14 @@ METHODS = {
     "dqn": Method(
         "DQN on an Atari game with the settings of Mnih et al. (2015); a lost life is an end.",
         NATURE,
-        settings=NATURE_RUN,
+        settings=LIVES,
     ),
     "dqn-modern": Method("DQN on an Atari game with Dopamine's settings: Adam, less exploration; whole games.", MODERN),
     "dqn-opr": Method("The modern DQN with OPR, our default.", MODERN, VALUE_BASED_OPR),
-    "rainbow": Method("Rainbow on an Atari game, all six extensions; whole games.", RAINBOW),
-    "rainbow-opr": Method("Rainbow, all six extensions, with OPR, our default.", RAINBOW, VALUE_BASED_OPR),
+    "rainbow": Method("Rainbow on an Atari game, all six extensions; a lost life is an end.", RAINBOW, settings=LIVES),
+    "rainbow-opr": Method(
+        "Rainbow, all six extensions, with OPR, our default.", RAINBOW, VALUE_BASED_OPR, settings=LIVES
+    ),
     "fast-dqn": Method(
         "The modern DQN on 64 environments, minibatches of 128, collecting while it learns (a policy lag of 1).",
         FAST_MODERN,
@@ -190,7 +193,7 @@ METHODS = {
     "fast-rainbow": Method(
         "Rainbow on 64 environments, minibatches of 128, collecting while it learns (a policy lag of 1).",
         FAST_RAINBOW,
-        settings=FAST_Q_RUN,
+        settings=overlay(FAST_Q_RUN, LIVES),
     ),
 }
 SMOKE = {
