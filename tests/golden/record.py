@@ -1,7 +1,8 @@
 """Record golden.json again: `python -m tests.golden.record [NAME…]`, all runs or the named ones.
 
 A recording is a change of behaviour: the commit that makes one says why. Equality is exact on the kind of processor
-that recorded a run, which each run names. On another one, record the code before a change, and compare the code after it:
+that recorded a run, which each run names. On another one, record the code before a change, and compare the code after
+it:
 
     GOLDEN=before.json python -m tests.golden.record      # in a work tree of the code before
     GOLDEN=before.json python -m pytest tests/golden      # in the one after
