@@ -10,14 +10,25 @@ from hypothesis import strategies as st
 
 from optimist.core.admission import GroupWindows
 from optimist.core.anchor import anchor_loss
-from optimist.core.cloning import advantage_weights, bc_loss, luck_weights, tail_weights, trust_weights
+from optimist.core.cloning import (
+    advantage_weights,
+    bc_loss,
+    chosen_weights,
+    luck_weights,
+    tail_weights,
+    trust_weights,
+)
+from optimist.core.config import OPRConfig
 from optimist.core.eviction import StoredEpisode
+from optimist.core.regularizer import OptimisticRegularizer
 from optimist.errors import ShapeMismatch
 from tests.core.tables import (
     LOG_HALF,
     LOG_THREE_QUARTERS,
+    TablePolicy,
     episodes,
     filled,
+    make_steps,
     stored_rows,
     two_state_policy,
 )
@@ -185,3 +196,24 @@ def test_the_trust_region_is_around_the_policy_at_the_start_of_the_update():
         policy.logits.zero_()
     for good in rows:
         assert good.logp_start.exp().tolist() == pytest.approx([0.75 if state else 0.5 for state in good.obs.tolist()])
+
+
+def test_the_mean_over_chosen_steps_leaves_out_forced_ones():
+    forced = torch.tensor([True, False, False, True])
+    assert chosen_weights(forced).tolist() == [0.0, 2.0, 2.0, 0.0]
+    assert bc_loss(torch.tensor([-8.0, -1.0, -3.0, -9.0]), chosen_weights(forced)).item() == 2.0
+    assert chosen_weights(torch.ones(2, dtype=torch.bool)).tolist() == [0.0, 0.0]
+
+
+def test_a_forced_step_is_stored_and_never_cloned():
+    opr = OptimisticRegularizer(OPRConfig(bc_coef=1.0, bc_weights="uniform", admission="gated"), gamma=1.0)
+    opr.observe(
+        make_steps([[0.0], [0.0], [1.0]], [[0], [0], [1]], obs=[[0], [1], [2]], forced=[[True], [False], [False]])
+    )
+    policy = TablePolicy()
+    anchor_loss(opr, policy, opr.memory.at(*opr.memory._stored_steps())).backward()
+    assert opr.memory.num_transitions == 3
+    assert not policy.logits.grad[0].any()
+    assert policy.logits.grad[1].any()
+    rows = opr.memory.sample(200, torch.Generator().manual_seed(0))
+    assert not rows.forced.any()  # its priority is the smallest there is

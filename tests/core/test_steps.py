@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from optimist.core.steps import Rollout, Steps, require_same_shape
 from optimist.errors import ConfigError, ShapeMismatch
+from optimist.losses.actor_critic import clipped_surrogate
 from tests.core.tables import make_batch, make_steps
 
 
@@ -239,3 +240,24 @@ def test_an_empty_batch_has_no_minibatches():
 def test_columns_of_different_lengths_are_refused():
     with pytest.raises(ShapeMismatch, match="advantages"):
         dataclasses.replace(make_batch(4), advantages=torch.zeros(3))
+
+
+def test_a_forced_action_has_no_policy_loss_and_keeps_its_value_loss():
+    forced = torch.tensor([[True, False], [False, False], [True, False]])
+    rollout = make_rollout(forced=forced)
+    batch = rollout.flatten(torch.zeros(3, 2), torch.zeros(3, 2))
+    assert batch.weights.tolist() == [0.0, 1.5, 1.5, 1.5, 0.0, 1.5]  # a mean over six rows is one over the four chosen
+    assert batch.value_weights is None
+    assert make_rollout().flatten(torch.zeros(3, 2), torch.zeros(3, 2)).weights is None
+
+
+def test_a_minibatch_of_forced_actions_has_a_policy_loss_of_zero():
+    forced = torch.tensor([[True, True], [False, False], [False, False]])
+    rows = make_rollout(forced=forced).flatten(torch.ones(3, 2), torch.zeros(3, 2)).rows(slice(0, 2))
+    assert clipped_surrogate(rows.logp_old, rows.logp_old, rows.advantages, 0.2, rows.weights).item() == 0.0
+
+
+def test_a_rollout_of_forced_actions_alone_is_refused():
+    rollout = make_rollout(forced=torch.ones(3, 2, dtype=torch.bool))
+    with pytest.raises(ConfigError, match=r"forced every action of a rollout.* set env.forced_actions = 'executed'"):
+        rollout.flatten(torch.zeros(3, 2), torch.zeros(3, 2))

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from optimist.config import EnvConfig
 from optimist.envs.make import make_envs
-from optimist.envs.wrappers import DelayedRewards, can_save_state, restore_state, saved_state
+from optimist.envs.wrappers import DelayedRewards, StepsLeft, can_save_state, restore_state, saved_state
 from optimist.errors import ConfigError
 from optimist.rollout.collector import Collector
 from optimist.rollout.stepper import VectorStepper
@@ -116,3 +116,42 @@ def test_scaled_rewards_train_and_raw_ones_are_kept():
 def test_a_value_out_of_range_is_an_error_with_its_name(changes, named):
     with pytest.raises(ConfigError, match=f"env.reward_{named}"):
         EnvConfig(**changes)
+
+
+@pytest.mark.parametrize("objects", [False, True])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_the_share_of_steps_left_follows_every_observation(mode, objects):
+    toy = ToyVectorEnv(3, mode, object_final_obs=objects)
+    toy.longest_episode = 5
+    envs = StepsLeft(toy)
+    stepper = VectorStepper(envs)
+    obs, _ = stepper.reset(0)
+    assert envs.single_observation_space.shape == (4,)
+    assert envs.metadata["privileged"] == 1
+    for _ in range(40):
+        assert obs[:, 3] == pytest.approx(1.0 - obs[:, 2] / 5)  # the toy counts its steps
+        transition = stepper.step(np.zeros(3, np.int64))
+        for n in np.flatnonzero(transition.ended):
+            last = transition.final_obs[n]
+            assert last[3] == pytest.approx(1.0 - episode_length(int(last[0]), int(last[1])) / 5)
+        obs = transition.obs
+
+
+def test_steps_left_are_part_of_the_saved_state():
+    config = EnvConfig(id="optimist/CAGE2Cardiff-v0", num_envs=3, kwargs={"horizon": 7}, steps_left=True)
+    envs, other = (make_envs(config) for _ in range(2))
+    envs.reset(seed=1)
+    for _ in range(10):
+        envs.step(np.zeros(3, np.int64))
+    other.reset(seed=2)
+    restore_state(other, saved_state(envs))
+    for _ in range(10):
+        step, same = envs.step(np.ones(3, np.int64)), other.step(np.ones(3, np.int64))
+        assert all(np.array_equal(a, b) for a, b in zip(step[:4], same[:4], strict=True))
+
+
+def test_steps_left_need_vectors_and_a_time_limit():
+    with pytest.raises(ConfigError, match="needs observations that are vectors"):
+        make_envs(EnvConfig(id="optimist/DeepSea-v0", steps_left=True))
+    with pytest.raises(ConfigError, match="needs a time limit: set env"):
+        StepsLeft(ToyVectorEnv())

@@ -50,20 +50,25 @@ def test_network_has_the_published_number_of_weights(tmp_path):
     assert sum(p.numel() for p in load(tmp_path / "run").policy.parameters()) == 18_789
 
 
-def test_faithful_presets_ignore_time_limits_and_store_sampled_actions():
-    settings = {name: (get_preset(name)().env.truncation, get_preset(name)().env.store_executed) for name in CARDIFF}
-    assert settings == {
-        "cage2/cardiff": ("ignored", False),
-        "cage2/cardiff-opr-paper": ("ignored", False),
-        "cage2/cardiff-opr": ("end", True),
+def test_each_of_cardiffs_two_habits_can_be_left_out_alone():
+    names = [*CARDIFF, "cage2/cardiff-ends", "cage2/cardiff-opening", "cage2/cardiff-corrected"]
+    envs = {name: get_preset(name)().env for name in names}
+    assert {name: (env.truncation, env.steps_left, env.forced_actions) for name, env in envs.items()} == {
+        "cage2/cardiff": ("ignored", False, "sampled"),
+        "cage2/cardiff-opr-paper": ("ignored", False, "sampled"),
+        "cage2/cardiff-ends": ("end", True, "sampled"),
+        "cage2/cardiff-opening": ("ignored", False, "masked"),
+        "cage2/cardiff-corrected": ("end", True, "masked"),
+        "cage2/cardiff-opr": ("end", True, "masked"),
     }
+    assert all(get_preset(name)().network.privileged == envs[name].steps_left for name in names)
     assert not get_preset("cage2/cardiff")().opr.enabled
     assert get_preset("cage2/cardiff-opr-paper")().opr == OPRConfig.paper("cage2")
     assert get_preset("cage2/cardiff-opr")().opr == OPRConfig()
 
 
 @pytest.mark.parametrize(
-    ("name", "space"), [("cage2/cardiff", (62, 36)), ("cage2/cardiff-opr", (62, 36)), ("cage2/ppo", (52, 145))]
+    ("name", "space"), [("cage2/cardiff", (62, 36)), ("cage2/cardiff-opr", (63, 36)), ("cage2/ppo", (52, 145))]
 )
 def test_parameters_reach_the_environment_of_each_interface(name, space):
     config = get_preset(name)(red="mixed", rules="competition", table="official", horizon=7, green="GreenAgent")

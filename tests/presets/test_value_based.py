@@ -70,6 +70,10 @@ def test_rainbow_on_atari_has_the_noise_and_the_ends_of_dqn_zoo(name):
 def test_cage2_learners_run_half_a_million_steps_on_cardiffs_interface():
     config = get_preset("cage2/rainbow-opr")(red="Meander")
     assert (config.total_steps, config.env.id) == (500_000, "optimist/CAGE2Cardiff-v0")
-    assert (config.env.kwargs["red"], config.env.truncation, config.env.store_executed) == ("Meander", "end", True)
+    assert (config.env.kwargs["red"], config.env.truncation, config.env.forced_actions) == (
+        "Meander",
+        "end",
+        "executed",
+    )
     assert config.algorithm.value_min == -60.0
     assert get_preset("cage2/rainbow")(horizon=100).algorithm.value_min == -200.0  # longer episodes cost more

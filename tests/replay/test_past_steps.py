@@ -75,3 +75,10 @@ def test_a_restored_buffer_equals_the_original(stack):
         buffer.add(make_episode(2, label=9, stack=stack), torch.arange(2.0))
     mine, its = (p.draw(64, torch.Generator().manual_seed(9)) for p in (past, other))
     assert mine.obs.equal(its.obs)
+
+
+def test_steps_whose_action_was_forced_are_not_drawn():
+    past = past_steps(10)
+    past.add(make_episode(3, label=7, forced=torch.tensor([True, False, False])), torch.tensor([3.0, 2.0, 1.0]))
+    assert drawable(past) == {(7, 2.0), (7, 1.0)}
+    assert past.num_transitions == 2

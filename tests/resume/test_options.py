@@ -51,7 +51,7 @@ OTHERS = {
             num_envs=8,
             kwargs={"red": "mixed", "horizon": 20, "opening": True},
             truncation="ignored",
-            store_executed=False,
+            forced_actions="sampled",
             group_key="red",
         ),
         "algorithm": CardiffPPOConfig(rollout_steps=32),

@@ -238,7 +238,7 @@ def test_executed_actions_are_stored_with_their_own_probability(mode):
 
 
 def test_sampled_actions_are_stored_if_asked_for():
-    collector = make_collector(counters(AutoresetMode.SAME_STEP), store_executed=False)
+    collector = make_collector(counters(AutoresetMode.SAME_STEP), forced_actions="sampled")
     stream = valid_rows([collector.collect() for _ in range(4)], "obs", "actions")[0]
     assert {action for (_, _, step), action in stream if step == 0} == {0, 1}
 
@@ -340,3 +340,14 @@ def test_a_restart_drops_unfinished_episodes():
 
 def test_the_rollout_has_the_given_progress():
     assert make_collector(toy(AutoresetMode.SAME_STEP)).collect(progress=0.25).progress == 0.25
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_forced_actions_are_marked_where_they_differ_from_the_sampled_ones(mode):
+    collector = make_collector(counters(mode), forced_actions="masked")
+    rollouts = [collector.collect() for _ in range(4)]
+    marked = {(step in (0, env + 1), action, forced)
+              for env, stream in enumerate(valid_rows(rollouts, "obs", "actions", "forced"))
+              for (_, _, step), action, forced in stream}  # fmt: skip
+    assert marked == {(True, 1, False), (True, 1, True), (False, 0, False), (False, 1, False)}
+    assert make_collector(counters(mode)).collect().forced is None

@@ -108,10 +108,12 @@ def test_opening_is_forced_and_reported() -> None:
     env = CardiffVectorEnv(3, red="Sleep", opening=True, horizon=5)
     env.reset(seed=0)
     requested = np.array([output("Restore User1")] * 3)
-    executed = [env.step(requested)[4]["executed"].tolist() for _ in range(9)]
+    infos = [env.step(requested)[4] for _ in range(9)]
     opening = [[31] * 3, [31] * 3, [27] * 3]
     free = [requested.tolist()] * 2
-    assert executed == opening + free + opening + free[:1]  # again in the next episode
+    assert [info["executed"].tolist() for info in infos] == opening + free + opening + free[:1]  # and again
+    assert [info["forced"].all() for info in infos] == [True] * 3 + [False] * 2 + [True] * 3 + [False]
+    assert CardiffVectorEnv(1, horizon=9).longest_episode == 9
     env.reset(seed=0)
     rewards = [float(env.step(requested)[1][0]) for _ in range(4)]
     assert rewards == [0.0, 0.0, 0.0, -1.0]

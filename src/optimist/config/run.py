@@ -37,10 +37,13 @@ class EnvConfig:
     number of steps); or not at all, so that returns leak into the next episode (as Cardiff does)."""
     group_key: str = ""
     """Entry of `info` that names an episode's group (opponent, level) for thresholds per group; empty for none."""
-    store_executed: bool = True
-    """Learn from the action that the environment reports as executed (`info["executed"]`), not from the sampled one.
-    Correct for DQN and Rainbow. With a policy gradient only where the policy gives that action a fair probability:
-    otherwise π/π_old grows without bound."""
+    forced_actions: Literal["executed", "sampled", "masked"] = "executed"
+    """What is learned from a step whose action the environment forced (`info["executed"]`): the executed action
+    (correct for DQN and Rainbow; in a policy gradient π/π_old of an improbable action grows without bound), the sampled
+    one (noise), or the executed one without policy loss and cloning (`masked`; the value loss is kept)."""
+    steps_left: bool = False
+    """Append the share of steps left before the time limit to vector observations, for the critic alone (then
+    `network.privileged` = 1): where a time limit is a real end, values depend on it."""
     frame_stack: AtLeastOne = 1
     """Frames stacked in an image observation, newest last (Atari: 4); the memory then stores each frame once."""
     reward_delay: AtLeastOne = 1

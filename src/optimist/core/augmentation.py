@@ -39,6 +39,8 @@ def replayed_batch(
     weights = torch.ones_like(values)
     if config.augment_rows == "decoupled":
         weights = (logp_start - good.logp).exp().clamp_max(WEIGHT_CAP)
+    if good.forced is not None:
+        weights = weights * (~good.forced).to(weights.dtype)
     return Batch(
         obs=good.obs,
         actions=good.actions,

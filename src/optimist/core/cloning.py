@@ -38,6 +38,12 @@ def trust_weights(logp: Tensor, logp_start: Tensor, trust: float) -> Tensor:
     return (logp.detach() - logp_start <= math.log1p(trust)).to(logp.dtype)
 
 
+def chosen_weights(forced: Tensor) -> Tensor:
+    """0 for steps whose action the environment forced; the others weigh so that a mean over all is one over them."""
+    chosen = (~forced).float()
+    return chosen * (len(chosen) / chosen.sum().clamp_min(1.0))
+
+
 def luck_weights(episodes: Sequence[StoredEpisode], recent: GroupWindows, luck: float) -> list[float]:
     """clip((R − m)/s − `luck`, 0, 1) of each episode, with m and s of the recent returns of its group.
 

@@ -28,6 +28,7 @@ class Episode:
     dones: Tensor  # [L]
     bootstraps: Tensor  # [L]
     total_reward: float
+    forced: Tensor | None = None  # [L] actions that the policy did not choose; None: it chose all
     group: int = 0
     clipped: bool = False
 
@@ -53,6 +54,8 @@ class Episodes:
     def of(cls, episode: Episode) -> Episodes:
         """One episode."""
         steps = {name: getattr(episode, name) for name in STEP_COLUMNS}
+        if episode.forced is not None:
+            steps["forced"] = episode.forced
         return cls(episode.frames, steps, [episode.length], [episode.clipped])
 
 
@@ -230,6 +233,8 @@ class EpisodeBuilder:
         rows["frames"] = steps.obs[:, :, -1] if self.frame_stack > 1 else steps.obs
         if steps.bootstraps is None:
             rows["bootstraps"] = torch.zeros_like(steps.rewards)
+        if steps.forced is not None:
+            rows["forced"] = steps.forced
         if not self.history:
             self.history = {name: new.new_zeros((num_steps, *new.shape[1:])) for name, new in rows.items()}
         in_use = self._times_in_use()

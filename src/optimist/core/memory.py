@@ -28,6 +28,7 @@ class GoodRows:
     returns: Tensor  # [B] discounted return that followed
     rows: Tensor  # [B] their indices in M
     logp_start: Tensor | None = None  # [B] log π(a|s) at the start of the update; None: not requested
+    forced: Tensor | None = None  # [B] actions that the policy did not choose, not cloned; None: it chose all
 
     def __len__(self) -> int:
         return self.returns.shape[0]
@@ -142,6 +143,7 @@ class GoodEpisodeMemory:
             actions=self.pools["actions"][rows],
             returns=self.pools["returns"][rows],
             rows=rows,
+            forced=self.pools["forced"][rows] if "forced" in self.pools else None,
         )
 
     def sample_episodes(self, min_rows: int, generator: torch.Generator) -> GoodSteps:
@@ -155,8 +157,8 @@ class GoodEpisodeMemory:
             frames.append(self._stacked(self.episodes[pick].frames))
             count += self.episodes[pick].length
         where = torch.cat(rows)
-        columns = ("actions", "returns", "rewards", "logp", "dones", "bootstraps")
-        steps = {name: self.pools[name][where] for name in columns}
+        columns = ("actions", "returns", "rewards", "logp", "dones", "bootstraps", "forced")
+        steps = {name: self.pools[name][where] for name in columns if name in self.pools}
         return GoodSteps(obs=self._observations(torch.cat(frames)), rows=where, **steps)
 
     def all_of(self, episodes: Sequence[StoredEpisode], size: int) -> Iterator[GoodRows]:

@@ -14,7 +14,14 @@ from torch import Tensor
 from optimist.core.admission import GroupWindows
 from optimist.core.anchor import Anchor, OptimizerStep, anchor_loss
 from optimist.core.augmentation import replayed_batch
-from optimist.core.cloning import advantage_weights, bc_loss, luck_weights, tail_weights, trust_weights
+from optimist.core.cloning import (
+    advantage_weights,
+    bc_loss,
+    chosen_weights,
+    luck_weights,
+    tail_weights,
+    trust_weights,
+)
 from optimist.core.config import OPRConfig, require_config
 from optimist.core.end_check import EndCheck
 from optimist.core.episode import EpisodeBuilder, FinishedEpisode
@@ -242,7 +249,7 @@ class OptimisticRegularizer(Anchor):
     def _bc_loss(self, good: GoodRows, logp: Tensor, values: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """L_BC with the config's weights, and its metrics; updates the priorities of the rows."""
         require_same_shape(returns=good.returns, log_prob=logp, value=values)
-        self.memory.set_priorities(good.rows, good.returns - values.detach())
+        self._set_priorities(good, values.detach())
         weights = advantage_weights(good.returns, values) if self.config.bc_weights == "advantage" else None
         if self.config.bc_luck is not None:
             luck = self._luck_weights[good.rows]
@@ -250,6 +257,9 @@ class OptimisticRegularizer(Anchor):
         if good.logp_start is not None and self.config.bc_trust is not None:
             trusted = trust_weights(logp, good.logp_start, self.config.bc_trust)
             weights = trusted if weights is None else weights * trusted
+        if good.forced is not None:
+            chosen = chosen_weights(good.forced).to(logp.dtype)
+            weights = chosen if weights is None else weights * chosen
         loss = bc_loss(logp, weights)
         mean_weight = torch.ones_like(loss) if weights is None else weights.mean()
         return loss, {"loss/bc": loss.detach(), "opr/bc_weight": mean_weight}
@@ -259,7 +269,14 @@ class OptimisticRegularizer(Anchor):
         new = [stored for stored in self.memory.episodes if stored.admitted_at == self.updates]
         for good in self.memory.all_of(new, self.config.phase_batch_size):
             with torch.no_grad():
-                self.memory.set_priorities(good.rows, good.returns - policy.value(good.obs))
+                self._set_priorities(good, policy.value(good.obs))
+
+    def _set_priorities(self, good: GoodRows, values: Tensor) -> None:
+        """Set the priorities of these steps by their advantages; forced ones are never cloned, and hardly drawn."""
+        advantages = good.returns - values
+        if good.forced is not None:
+            advantages = advantages.masked_fill(good.forced, 0.0)
+        self.memory.set_priorities(good.rows, advantages)
 
     def _update_luck_weights(self) -> None:
         """Weight each stored step by how far its episode exceeds what luck explains of recent returns."""

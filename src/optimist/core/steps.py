@@ -11,7 +11,7 @@ from torch import Tensor
 
 from optimist.errors import ConfigError, ShapeMismatch
 
-COLUMNS = ("rewards", "logp", "dones", "raw_rewards", "episode_ends", "bootstraps", "valid", "groups")
+COLUMNS = ("rewards", "logp", "dones", "raw_rewards", "episode_ends", "bootstraps", "valid", "groups", "forced")
 """Fields of `Steps` with one number a step."""
 REQUIRED = ("obs", "actions", "rewards", "logp", "dones")
 """Fields of `Steps` that every host gives."""
@@ -41,13 +41,14 @@ class Steps:
     bootstraps: Tensor | None = None  # [T, N]; None: no time limits
     valid: Tensor | None = None  # [T, N]; false on the reset step of a next-step autoreset; None: all valid
     groups: Tensor | None = None  # [T, N] opponent or level of the episode; None: one group
+    forced: Tensor | None = None  # [T, N] actions that the policy did not choose: neither policy loss nor cloning
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("obs", "actions", *COLUMNS)}
         for name, value in given.items():
             if not isinstance(value, Tensor) and (value is not None or name in REQUIRED):
                 raise ShapeMismatch(f"{name} is a {type(value).__name__}; expected a torch tensor [T, N, ...]")
-        for name in ("dones", "episode_ends", "valid"):
+        for name in ("dones", "episode_ends", "valid", "forced"):
             if given[name] is not None:
                 object.__setattr__(self, name, given[name].bool())  # integers would be used as indices
         for name in ("rewards", "raw_rewards"):
@@ -123,13 +124,22 @@ class Rollout(Steps):
             raise ConfigError(f"progress must be between 0 and 1, got {self.progress}")
 
     def flatten(self, advantages: Tensor, returns: Tensor, *, standardized: bool = False) -> Batch:
-        """Make a Batch [T·N] of the valid rows; `standardized`: its advantages are standardised over all of them."""
-        columns = (self.obs, self.actions, self.logp, advantages, returns, self.values)
+        """Make a Batch [T·N] of the valid rows; `standardized`: its advantages are standardised over all of them.
+
+        Rows whose action was forced have no weight in the policy loss, which is the mean over the others.
+        """
+        chosen = torch.ones_like(self.logp) if self.forced is None else (~self.forced).to(self.logp.dtype)
+        columns = (self.obs, self.actions, self.logp, advantages, returns, self.values, chosen)
         rows = [column.flatten(0, 1) for column in columns]
         if self.valid is not None and not bool(self.valid.all()):
             kept = self.valid.flatten().nonzero().squeeze(-1)
             rows = [column[kept] for column in rows]
-        obs, actions, logp, advantages, returns, values = rows
+        obs, actions, logp, advantages, returns, values, chosen = rows
+        if len(chosen) and not chosen.any():
+            raise ConfigError(
+                "the environment forced every action of a rollout, so the policy has no row to learn from: collect "
+                "longer rollouts, or set env.forced_actions = 'executed'"
+            )
         return Batch(
             obs=obs,
             actions=actions,
@@ -137,6 +147,7 @@ class Rollout(Steps):
             advantages=advantages,
             returns=returns,
             values_old=values,
+            weights=None if self.forced is None else chosen / chosen.mean(),
             statistics_of=advantages if standardized else None,
         )
 

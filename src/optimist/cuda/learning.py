@@ -136,7 +136,7 @@ class CapturedDQN(DQN):
         if self.good is None:
             self.good = _copy_of(good)
         else:
-            names = [f.name for f in fields(good)]
+            names = [name for name, column in vars(good).items() if column is not None]
             torch._foreach_copy_([getattr(self.good, n) for n in names], [getattr(good, n) for n in names])
 
 

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from optimist.envs.atari.games import GAMES
 from optimist.envs.family import families, family_of
-from optimist.envs.wrappers import AnyVectorEnv, DelayedRewards
+from optimist.envs.wrappers import AnyVectorEnv, DelayedRewards, StepsLeft
 from optimist.errors import (
     ConfigError,
     MissingExtra,
@@ -63,6 +63,8 @@ def make_envs(config: EnvConfig, seed: int | None = None) -> AnyVectorEnv:
                 f"env.frame_stack is {stack} but {spec.id} observes {observed}; "
                 f"expected images [{stack}, height, width], or env.frame_stack = 1"
             )
+        if config.steps_left:
+            envs = StepsLeft(envs)
     except ConfigError:
         envs.close()
         raise

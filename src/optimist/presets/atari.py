@@ -225,7 +225,7 @@ def atari(method: Method, game: GameName = "Pong", sticky: Sticky = 0.0, long: L
             clip_rewards=True,
             # The policy did not choose a FIRE that the environment presses. In a policy gradient its probability, which
             # may be anything, let ratios grow without bound (docs/environments/atari.md); Q-learning is off-policy.
-            store_executed=value_based,
+            forced_actions="executed" if value_based else "sampled",
             frame_stack=4,
         ),
         network=NetworkConfig(kind="nature_cnn", initialization="default" if value_based else "orthogonal"),

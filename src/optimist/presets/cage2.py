@@ -64,7 +64,14 @@ SIL_A2C = replace(SILConfig.stock("a2c"), admission="any")
 
 # Cardiff's two habits: returns leak from one episode into the one before it, and during the forced opening the sampled
 # action is stored instead of the executed one.
-FAITHFUL: dict[str, Any] = {"env": {"truncation": "ignored", "store_executed": False}}
+LEAK: dict[str, Any] = {"env": {"truncation": "ignored"}}
+OPENING_AS_SAMPLED: dict[str, Any] = {"env": {"forced_actions": "sampled"}}
+FAITHFUL = overlay(LEAK, OPENING_AS_SAMPLED)
+# Without them: returns end with their episode, so values depend on the steps left, which the critic then sees; the
+# forced opening is no choice of the policy's.
+ENDS: dict[str, Any] = {"env": {"truncation": "end", "steps_left": True}, "network": {"privileged": 1}}
+OPENING_MASKED: dict[str, Any] = {"env": {"forced_actions": "masked"}}
+CORRECTED = overlay(ENDS, OPENING_MASKED)
 # Ours, for learners that take one gradient step on each rollout: short rollouts of 32 environments.
 SMALL: dict[str, Any] = {"env": {"num_envs": 32, "reward_scale": 0.1}}
 Q_RUN: dict[str, Any] = {
@@ -77,6 +84,17 @@ Q_RUN: dict[str, Any] = {
 Q_TASK = "on Cardiff's interface, 32 environments, 500,000 steps"
 METHODS = {
     "cardiff": Method("Cardiff's PPO on Cardiff's interface, its habits included.", CARDIFF, settings=FAITHFUL),
+    "cardiff-ends": Method(
+        "Cardiff's PPO without its first habit: returns end with their episode, and the critic sees the steps left.",
+        CARDIFF,
+        settings=overlay(ENDS, OPENING_AS_SAMPLED),
+    ),
+    "cardiff-opening": Method(
+        "Cardiff's PPO without its second habit: no policy loss on the forced opening.",
+        CARDIFF,
+        settings=overlay(LEAK, OPENING_MASKED),
+    ),
+    "cardiff-corrected": Method("Cardiff's PPO without either habit: the base of OPR.", CARDIFF, settings=CORRECTED),
     "cardiff-opr-paper": Method(
         "Cardiff's PPO, its habits included, with the paper's OPR.",
         CARDIFF,
@@ -84,12 +102,24 @@ METHODS = {
         settings=overlay(FAITHFUL, {"env": {"group_key": ""}}),  # the paper has one τ for all attackers
     ),
     "cardiff-opr": Method(
-        "Cardiff's PPO with OPR, our default; learns from executed actions, and returns end with their episode.",
+        "Cardiff's PPO without its habits, with OPR, our default.",
         CARDIFF,
         OPR,
+        settings=CORRECTED,
     ),
-    "sil": Method("Cardiff's PPO with self-imitation; every episode is stored.", CARDIFF, sil=SIL_PPO),
-    "opr-sil": Method("Cardiff's PPO with OPR, our default, and self-imitation.", CARDIFF, OPR, SIL_PPO),
+    "sil": Method(
+        "Cardiff's PPO without its habits, with self-imitation; every episode is stored.",
+        CARDIFF,
+        sil=SIL_PPO,
+        settings=CORRECTED,
+    ),
+    "opr-sil": Method(
+        "Cardiff's PPO without its habits, with OPR, our default, and self-imitation.",
+        CARDIFF,
+        OPR,
+        SIL_PPO,
+        settings=CORRECTED,
+    ),
     "a2c": Method("A2C on Cardiff's interface, 32 environments.", A2C, settings=SMALL),
     "a2c-opr": Method("A2C on Cardiff's interface with OPR, our default.", A2C, OPR, settings=SMALL),
     "a2c-sil": Method(

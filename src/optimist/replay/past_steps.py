@@ -46,6 +46,8 @@ class PastSteps(PrioritizedRows):
         self.write("actions", steps, episode.actions[-length:])
         self.write("returns", steps, returns[-length:])
         self.prioritize(steps)
+        if episode.forced is not None:  # the policy did not choose these actions
+            self.remove(steps[episode.forced[-length:].to(steps.device)])
         self.remove(rows[:opening])
         if opening:  # the older frames of the oldest rows are overwritten
             left = max(0, min(opening, self.size - len(rows)))

@@ -152,6 +152,7 @@ class Collector:
             raw_rewards=raw_rewards,
             episode_ends=torch.from_numpy(columns.terminated | columns.truncated),
             groups=torch.from_numpy(columns.groups) if self.config.group_key else None,
+            forced=torch.from_numpy(columns.forced_rows()).to(self.device) if self._masks else None,
             progress=progress,
             values=values,
             **self._ends(columns, values),
@@ -193,11 +194,15 @@ class Collector:
                 "environment, earlier checkpoints are intact"
             )
 
+    @property
+    def _masks(self) -> bool:
+        return self.config.forced_actions == "masked"
+
     def _stored_actions(self, columns: Columns) -> Tensor:
         """The actions to learn from: the executed ones where the environment overrode some."""
         actions = torch.stack(columns.actions)
         for t, row in columns.executed.items():
-            if self.config.store_executed:
+            if self.config.forced_actions != "sampled":
                 actions[t] = torch.from_numpy(row)
         return actions
 
@@ -226,6 +231,7 @@ class Columns:
         self.valid, self.resets = np.ones(shape, bool), False
         self.actions: list[Tensor] = []
         self.executed: dict[int, Array] = {}  # t → actions [N, ...], where an environment overrode some
+        self.forced: dict[int, Array] = {}  # t → which of them the policy did not choose [N]
         self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
 
     def add(self, t: int, transition: Transition, actions: Tensor) -> None:
@@ -242,6 +248,14 @@ class Columns:
         self.actions.append(actions)
         if "executed" in transition.step_infos or "executed" in transition.final_infos:
             self.executed[t] = transition.executed(actions.cpu().numpy())
+            self.forced[t] = transition.forced(actions.cpu().numpy())
+
+    def forced_rows(self) -> Array:
+        """Where the policy did not choose the action, [T, N]."""
+        forced = np.zeros(self.shape, np.bool_)
+        for t, row in self.forced.items():
+            forced[t] = row
+        return forced
 
 
 @runtime_checkable

@@ -38,6 +38,13 @@ class Transition:
         executed = overlaid(actions, self.step_infos, "executed", all_envs)
         return overlaid(executed, self.final_infos, "executed", self.ended)
 
+    def forced(self, actions: Array) -> NDArray[np.bool_]:
+        """Where the policy did not choose: `info["forced"]`, and without it where the executed action differs, [N]."""
+        all_envs = np.ones(len(self.rewards), bool)
+        differs = (self.executed(actions) != actions).reshape(len(all_envs), -1).any(axis=1)
+        forced = overlaid(differs, self.step_infos, "forced", all_envs)
+        return overlaid(forced, self.final_infos, "forced", self.ended)
+
 
 class VectorStepper:
     """Steps a vector environment and hides its autoreset mode.

@@ -19,8 +19,8 @@ from optimist.anchors.chain import AnchorChain
 from optimist.anchors.self_imitation import SelfImitation
 from optimist.config import A2CConfig, ACPERConfig, AlgorithmConfig, CardiffPPOConfig, PPOConfig, RunConfig, plugins
 from optimist.config.plugins import ANCHORS, load_plugin
-from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.config.sil import SILConfig
+from optimist.config.value_based import DQNConfig, RainbowConfig
 from optimist.core.anchor import Anchor, NoAnchor
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.cuda.learning import CapturedDQN, CapturedPPO, CapturedRainbow
@@ -50,7 +50,7 @@ def make_policy(config: RunConfig, envs: VectorEnv[Any, Any, Any]) -> PolicyNetw
     if config.network.privileged != entries:
         raise ConfigError(
             f"network.privileged must be {entries} for {config.env.id}, got {config.network.privileged}: its "
-            f"observations end with {entries} entries of the true state, for the critic alone"
+            f"observations end with {entries} entries for the critic alone (the true state, or env.steps_left)"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.seed, "network"))

@@ -74,7 +74,8 @@ def test_presets_with_many_environments_use_idle_priority(name):
 
 def test_actor_critic_presets_store_selected_actions_and_q_learning_presets_executed_ones():
     presets = {
-        name: get_preset(f"atari/{name}")().env.store_executed for name in ("ppo", "opr", "paper", "fast", "a2c-sil")
+        name: get_preset(f"atari/{name}")().env.forced_actions
+        for name in ("ppo", "opr", "paper", "fast", "a2c-sil", "dqn", "dqn-opr", "fast-rainbow")
     }
-    assert not any(presets.values())
-    assert all(get_preset(f"atari/{name}")().env.store_executed for name in ("dqn", "dqn-opr", "fast-rainbow"))
+    learners = dict.fromkeys(presets, "sampled") | dict.fromkeys(("dqn", "dqn-opr", "fast-rainbow"), "executed")
+    assert presets == learners

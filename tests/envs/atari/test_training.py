@@ -97,11 +97,11 @@ def test_evaluation_episodes_are_whole_episodes_with_raw_scores():
     assert all(float(game["return"]).is_integer() for game in found)
 
 
-def test_fire_that_replaced_an_action_is_stored_only_with_store_executed(tmp_path):
+def test_fire_that_replaced_an_action_is_stored_or_masked_as_configured(tmp_path):
     rollouts = []
     stock = dataclasses.replace(get_preset("atari/ppo")(game="Breakout").env, num_envs=2)
     for executed in (False, True):
-        env = stock if not executed else dataclasses.replace(stock, store_executed=True)
+        env = stock if not executed else dataclasses.replace(stock, forced_actions="masked")
         learner = dataclasses.replace(ATARI.algorithm, rollout_steps=200)
         config = dataclasses.replace(ATARI, env=env, algorithm=learner, opr=OPRConfig(enabled=False))
         with RunDir.create(tmp_path / str(executed), config) as folder, closing(Trainer(config, folder)) as trainer:
@@ -109,6 +109,9 @@ def test_fire_that_replaced_an_action_is_stored_only_with_store_executed(tmp_pat
     drawn, played = rollouts
     assert drawn.obs.equal(played.obs)  # the same games
     pressed = drawn.actions != played.actions
+    assert drawn.forced is None
+    assert played.forced is not None
+    assert not (pressed & ~played.forced).any()
     behind_lost_lives = torch.cat([torch.zeros(1, 2, dtype=torch.bool), (drawn.dones & ~drawn.episode_ends)[:-1]])
     assert pressed.any()
     assert (played.actions[behind_lost_lives] == 1).all()  # FIRE

@@ -64,7 +64,8 @@ class CardiffVectorEnv(CageVectorEnv):
     """N games with the Cardiff interface: 62 inputs (52 bits, 10 values of scan memory) and 36 outputs.
 
     With `opening`, the first three outputs of a game are replaced by decoys on User2, User2 and Enterprise0;
-    `infos["executed"]` has the outputs that were executed. `sleep_output` adds output 36, which sleeps.
+    `infos["executed"]` has the outputs that were executed, `infos["forced"]` where they were replaced. `sleep_output`
+    adds output 36, which sleeps.
     """
 
     observation_high, observation_width = LATEST, NUM_INPUTS
@@ -89,8 +90,10 @@ class CardiffVectorEnv(CageVectorEnv):
         self, actions: ArrayLike
     ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]:
         """Play one step of all games; `infos["executed"]` has the outputs that were executed."""
+        forced = (self.games["steps"] < len(OPENING)) & self.opening
         *results, infos = super().step(actions)
         infos["executed"], infos["_executed"] = self._executed, self._all_read_only
+        infos["forced"], infos["_forced"] = forced, self._all_read_only
         return *results, infos  # type: ignore[return-value]
 
     def describe(self, action: int) -> str:

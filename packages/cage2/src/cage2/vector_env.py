@@ -163,6 +163,11 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         self._started = False
         self._last_actions: NDArray[np.int64] | None = None
 
+    @property
+    def longest_episode(self) -> int:
+        """Steps of an episode."""
+        return int(self.settings.horizon)
+
     # -- Gymnasium interface
 
     def reset(

@@ -127,10 +127,10 @@ class AtariCollector(Collector):
         self.obs = self.host_obs.numpy()
 
     def _stored_actions(self, columns: Columns) -> Tensor:
-        """The actions to learn from: the selected ones, or with `store_executed` the FIRE that replaced one."""
+        """The actions to learn from: the selected ones, or the FIRE that replaced one, as configured."""
         assert isinstance(columns, AtariColumns)
         actions = self._by_step(self.rollout_actions)
-        if not self.config.store_executed or not columns.overrides:
+        if self.config.forced_actions == "sampled" or not columns.overrides:
             return actions
         executed, overridden = (torch.from_numpy(rows).to(self.device) for rows in columns.executed_rows())
         return torch.where(overridden, executed, actions)
@@ -173,3 +173,7 @@ class AtariColumns(Columns):
         for steps, slots, actions, replaced in self.overrides:
             executed[steps, slots], overridden[steps, slots] = actions, replaced
         return executed, overridden
+
+    def forced_rows(self) -> Array:
+        """Where FIRE replaced the selected action, [T, N]."""
+        return self.executed_rows()[1]
