@@ -45,6 +45,26 @@ def test_paper_preset_has_the_papers_numbers_and_tianshous_where_it_gives_none()
     assert config.opr.max_episode_steps == config.opr.capacity_transitions == 100
 
 
+def changed_from_paper(name):
+    paper, other = get_preset("atari/paper")(), get_preset(f"atari/{name}")()
+    assert (other.algorithm, other.env, other.network) == (paper.algorithm, paper.env, paper.network)
+    assert other.evaluate_every == paper.evaluate_every
+    return {
+        field: getattr(other.opr, field)
+        for field, value in vars(paper.opr).items()
+        if value != getattr(other.opr, field)
+    }
+
+
+def test_other_readings_of_the_paper_differ_from_it_in_one_thing_each():
+    assert changed_from_paper("paper-ppo")["enabled"] is False
+    assert changed_from_paper("paper-episodes") == {"capacity_transitions": 400_000, "max_episode_steps": 4_000}
+    assert changed_from_paper("paper-phases") == {
+        "bc_coef": 0.0, "bc_phase_interval": 50, "bc_phase_unit": "updates",
+    }  # fmt: skip
+    assert changed_from_paper("paper-rows") == {"augment_rows": "full"}
+
+
 @pytest.mark.parametrize("name", ["ppo", "opr", "paper", "fast"])
 def test_long_gives_fifty_million_steps(name):
     short, long = get_preset(f"atari/{name}")(), get_preset(f"atari/{name}")(long=True)

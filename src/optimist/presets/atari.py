@@ -124,6 +124,14 @@ OPR = OPRConfig()
 # No more than the last N_max steps of an episode are ever stored, so no more are kept while it is played.
 PAPER_OPR = OPRConfig.paper("atari")
 PAPER_OPR = replace(PAPER_OPR, max_episode_steps=PAPER_OPR.capacity_transitions)
+# Other readings of the paper: a memory of 100 whole games, of which the last 4,000 steps are kept; cloning as a phase
+# every 50 updates, without the loss term; replayed rows that count like fresh ones.
+PAPER_EPISODES = OPRConfig.paper("atari")
+PAPER_EPISODES = replace(
+    PAPER_EPISODES, capacity_transitions=PAPER_EPISODES.capacity_episodes * PAPER_EPISODES.max_episode_steps
+)
+PAPER_PHASES = replace(PAPER_OPR, bc_coef=0.0, bc_phase_interval=50, bc_phase_unit="updates")
+PAPER_ROWS = replace(PAPER_OPR, augment_rows="full")
 SMOKE_OPR = OPRConfig(capacity_transitions=5_000, capacity_episodes=20, max_episode_steps=1_200, bc_batch_size=64)
 
 PAPER_RUN: dict[str, Any] = {
@@ -155,6 +163,25 @@ METHODS = {
         "The paper's Atari set-up and OPR; what it leaves open as in Tianshou's example.",
         PAPER,
         PAPER_OPR,
+        settings=PAPER_RUN,
+    ),
+    "paper-ppo": Method("The paper's Atari set-up without OPR.", PAPER, settings=PAPER_RUN),
+    "paper-episodes": Method(
+        "The paper's Atari set-up and OPR, its memory read as 100 episodes.",
+        PAPER,
+        PAPER_EPISODES,
+        settings=PAPER_RUN,
+    ),
+    "paper-phases": Method(
+        "The paper's Atari set-up and OPR, its cloning read as a phase every 50 updates, without the loss term.",
+        PAPER,
+        PAPER_PHASES,
+        settings=PAPER_RUN,
+    ),
+    "paper-rows": Method(
+        "The paper's Atari set-up and OPR, its replayed rows read as rows like others, in every term of the loss.",
+        PAPER,
+        PAPER_ROWS,
         settings=PAPER_RUN,
     ),
     "fast": Method("PPO with OPR, our default, for a GPU: 64 environments × 128 steps.", FAST, OPR, settings=FAST_RUN),
