@@ -12,7 +12,6 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from optimist.errors import ConfigError
-from optimist.rollout.stepper import rows_of
 
 Array = NDArray[Any]
 AnyVectorEnv = VectorEnv[Any, Any, Any]
@@ -102,7 +101,7 @@ class StepsLeft(VectorWrapper):
         self.elapsed = np.where(self.resetting, 0, self.elapsed + 1)
         if self.mode is AutoresetMode.SAME_STEP and ended.any():
             final_obs = np.zeros_like(obs)
-            final_obs[ended] = rows_of(infos["final_obs"], ended)
+            final_obs[ended] = np.stack(list(infos["final_obs"][ended]))  # of an array of objects too
             infos = {**infos, "final_obs": self._extended(final_obs)}
             self.elapsed[ended] = 0
         if self.mode is AutoresetMode.NEXT_STEP:
