@@ -13,7 +13,7 @@ from torch import Tensor
 
 from optimist.config import EnvConfig, NetworkConfig
 from optimist.core.steps import Rollout
-from optimist.networks.actor_critic import ActorCritic, make_actor_critic
+from optimist.networks.actor_critic import make_actor_critic
 from optimist.rollout.collector import Collector
 from tests.core.tables import TablePolicy
 
@@ -77,12 +77,12 @@ ONE_STEP_SPACES = {
 }
 
 
-def one_step_task(space: str, num_steps: int, seed: int = 0) -> tuple[ActorCritic, Collector]:
+def one_step_task(space: str, num_steps: int, seed: int = 0, *, q_critic: bool = False) -> tuple[Any, Collector]:
     """A new policy and its collector on a one-step task."""
     envs = OneStep(ONE_STEP_SPACES[space])
     torch.manual_seed(seed)
     network = NetworkConfig(hidden=(16,), log_std=-0.5)
-    policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network)
+    policy = make_actor_critic(envs.single_observation_space, envs.single_action_space, network, q_critic=q_critic)
     config = EnvConfig(id="OneStep", num_envs=envs.num_envs)
     collector = Collector(envs, config, policy, num_steps, torch.Generator().manual_seed(seed))
     collector.restart(seed)

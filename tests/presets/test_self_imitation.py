@@ -47,7 +47,7 @@ def test_a_learner_has_the_same_settings_on_grids_with_any_anchor(family):
             base, preset=""
         )
     acper, a2c = configs["acper"].algorithm, configs["a2c"].algorithm
-    shared = ("rollout_steps", "learning_rate", "entropy_coef", "value_coef", "gamma", "gae_lambda", "max_grad_norm")
+    shared = ("rollout_steps", "learning_rate", "entropy_coef", "gamma", "gae_lambda", "max_grad_norm")
     assert [getattr(acper, name) for name in shared] == [getattr(a2c, name) for name in shared]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from optimist.algorithms.base import ActorCriticLearner, LossTerms, MetricMeans
-from optimist.algorithms.optimizers import TensorFlowRMSprop
-from optimist.config import A2CConfig, ACPERConfig
+from optimist.algorithms.optimizers import make_rmsprop
+from optimist.config import A2CConfig
 from optimist.core.advantages import gae
 from optimist.core.anchor import Anchor, evaluate_together
 from optimist.core.memory import GoodRows
@@ -19,15 +18,11 @@ from optimist.networks.actor_critic import ActorCritic
 class A2C(ActorCriticLearner):
     """Advantage actor-critic (Mnih et al., 2016, synchronous), with an optional anchor such as OPR."""
 
-    config: A2CConfig | ACPERConfig
+    config: A2CConfig
 
-    def __init__(
-        self, policy: ActorCritic, config: A2CConfig | ACPERConfig, anchor: Anchor | None = None, *, seed: int = 0
-    ) -> None:
+    def __init__(self, policy: ActorCritic, config: A2CConfig, anchor: Anchor | None = None, *, seed: int = 0) -> None:
         super().__init__(policy, config, anchor, seed)
-        form = TensorFlowRMSprop if config.rmsprop_form == "tensorflow" else torch.optim.RMSprop
-        rate, alpha = config.learning_rate, config.rmsprop_alpha
-        self.optimizer = form([self.flat], lr=rate, alpha=alpha, eps=config.rmsprop_eps)
+        self.optimizer = make_rmsprop(self.flat, config)
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """One gradient step on one rollout: memory → shaping → advantages → loss → step."""

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from optimist.config.actor_critic import SynchronousConfig
+
 
 class FlatOptimizer(torch.optim.Optimizer):
     """A step of every parameter that has a gradient; a subclass says how one parameter moves."""
@@ -62,6 +64,12 @@ class TensorFlowRMSprop(FlatOptimizer):
             state["square"] = torch.ones_like(parameter.data)
         state["square"].lerp_(gradient.square(), 1.0 - group["alpha"])
         parameter.addcdiv_(gradient, (state["square"] + group["eps"]).sqrt(), value=-group["lr"])
+
+
+def make_rmsprop(flat: Tensor, config: SynchronousConfig) -> torch.optim.Optimizer:
+    """The RMSprop of A2C and ACPER."""
+    form = TensorFlowRMSprop if config.rmsprop_form == "tensorflow" else torch.optim.RMSprop
+    return form([flat], lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps)
 
 
 class FlatAdam(FlatOptimizer):

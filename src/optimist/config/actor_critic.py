@@ -82,15 +82,13 @@ class SynchronousConfig:
     gamma: Share = 0.99
     """γ. Discount factor."""
     gae_lambda: Share = 1.0
-    """λ of generalised advantage estimation, and of the traces of ACPER's replayed steps; 1 gives n-step returns."""
+    """λ of generalised advantage estimation, and of ACPER's Retrace; 1 gives n-step returns."""
     value_coef: NonNegative = 0.5
     """c_v. Weight of the squared value error."""
     entropy_coef: NonNegative = 0.01
     """c_ent. Weight of the entropy bonus."""
     max_grad_norm: OrNone[Positive] = 0.5
     """Global gradient norm is clipped to this; None for no clipping."""
-    normalize_advantages: Literal["batch", "off"] = "off"
-    """Standardise the advantages of fresh steps over the batch, or not."""
 
 
 @settings("algorithm")
@@ -99,20 +97,24 @@ class A2CConfig(SynchronousConfig):
 
     name: Literal["a2c"] = "a2c"
     """The algorithm."""
+    normalize_advantages: Literal["batch", "off"] = "off"
+    """Standardise advantages over the batch, or not."""
 
 
 @settings("algorithm")
 class ACPERConfig(SynchronousConfig):
-    """Actor-critic with prioritised replay: A2C, followed by gradient steps on replayed segments.
+    """Actor-critic with prioritised replay: ACER's objective on fresh rollouts and on segments drawn by priority.
 
     A reconstruction of the baseline of the SIL paper, whose code and settings are not public. The defaults are those
-    of its nearest documented parts: OpenAI's ACER and SIL's buffer.
+    of its nearest documented parts: OpenAI's ACER and SIL's buffer. `gae_lambda` is the λ of Retrace.
     """
 
     name: Literal["acper"] = "acper"
     """The algorithm."""
     rollout_steps: AtLeastOne = 20
     """T. Steps of each environment between two updates, and of a replayed segment (ACER)."""
+    value_coef: NonNegative = 0.25
+    """c_v. Weight of the squared error of Q (ACER: 0.5 of ½ (Q − Q_ret)²)."""
     max_grad_norm: OrNone[Positive] = 10.0
     """Global gradient norm is clipped to this; None for no clipping (ACER)."""
     replay_updates: AtLeastZero = 4
@@ -124,11 +126,13 @@ class ACPERConfig(SynchronousConfig):
     replay_start: AtLeastZero = 10_000
     """Steps collected before replay starts (ACER)."""
     importance_cap: Positive = 10.0
-    """c. Largest importance weight of a replayed step in the policy gradient (ACER)."""
-    trace_cap: Positive = 1.0
-    """Largest importance weight in the value targets of replayed steps (Retrace)."""
+    """c. Largest importance weight in the policy gradient; the bias of the truncation is corrected (ACER)."""
+    trust_region: Positive = 1.0
+    """δ. Bound on the growth of the divergence from the average policy along the gradient (ACER)."""
+    average_decay: Share = 0.99
+    """Share of the average policy that stays after each gradient step (ACER)."""
     priority_exponent: NonNegative = 0.6
-    """α of prioritised replay; a segment's priority is its mean absolute advantage (SIL's buffer)."""
+    """α of prioritised replay; a segment's priority is its mean absolute TD error (SIL's buffer)."""
     importance_exponent: NonNegative = 0.1
     """β of prioritised replay's importance weights (SIL's buffer)."""
 

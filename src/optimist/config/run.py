@@ -153,15 +153,16 @@ class RunConfig:
             raise ConfigError(
                 "cardiff-ppo standardises its returns and cannot bootstrap: set env.truncation to 'end' or 'ignored'"
             )
+        if isinstance(self.algorithm, ACPERConfig | ValueBasedConfig) and self.opr.enabled and self.opr.augment_share:
+            raise ConfigError(
+                f"opr.augment_share must be 0 for {self.algorithm.name}, which has a replay of its own; "
+                f"got {self.opr.augment_share}"
+            )
         if isinstance(self.algorithm, ValueBasedConfig):
             self._check_value_based()
 
     def _check_value_based(self) -> None:
         learner = self.algorithm.name
-        if self.opr.enabled and self.opr.augment_share > 0:
-            raise ConfigError(
-                f"opr.augment_share must be 0 for {learner}, whose rows are all replayed; got {self.opr.augment_share}"
-            )
         if self.sil.enabled:
             raise ConfigError(f"sil needs an actor-critic, and {learner} has a replay buffer of its own: turn sil off")
         if self.network.action_mask or self.network.privileged or self.network.normalize_observations:

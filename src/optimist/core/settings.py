@@ -61,6 +61,7 @@ REMOVED: dict[str, str] = {
     "opr.bc_advantage_scale": "remove it; a cloned step has full weight at an advantage of 1",
     "opr.bc_advantage_unit": "remove it; advantages are in units of the learner's reward (docs/paper.md)",
     "opr.bc_filter": "use opr.bc_weights = 'advantage', which gives steps with R ≤ V no weight (docs/paper.md)",
+    "algorithm.trace_cap": "remove it; Retrace cuts importance weights at 1",
     "env.store_executed": "use env.forced_actions = 'executed' (true), 'sampled' (false) or 'masked'",
     "env.kwargs.lanes of optimist/Atari-v0": "use env.kwargs.num_workers",
     "env.kwargs.workers of optimist/Atari-v0": "use env.kwargs.worker_type",

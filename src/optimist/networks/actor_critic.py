@@ -83,6 +83,29 @@ class ActorCritic(PolicyNetwork):
         return features if self.trunk is None else self.trunk(features)
 
 
+class QActorCritic(ActorCritic):
+    """An actor and a critic of actions, Q(s, ·); V(s) = Σ_a π(a|s) Q(s, a)."""
+
+    head: Categorical
+
+    def all_actions(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """log π_θ(·|s) and Q(s, ·), each [B, A]."""
+        features = self.features(obs)
+        log_probabilities: Tensor = self.actor(features).log_softmax(-1)
+        return log_probabilities, self.critic(features)
+
+    def evaluate(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π_θ(a|s), the entropy of π_θ(·|s) and V(s), each [B]; a loss of V trains the critic alone."""
+        logp, q = self.all_actions(obs)
+        taken = logp.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1)
+        return taken, -(logp.exp() * logp).sum(-1), (logp.detach().exp() * q).sum(-1)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V(s), [B]."""
+        logp, q = self.all_actions(obs)
+        return (logp.detach().exp() * q).sum(-1)
+
+
 def as_actor_critic(policy: PolicyNetwork, purpose: str) -> ActorCritic:
     """The policy, if it has an actor; `purpose` needs one."""
     if not isinstance(policy, ActorCritic):
@@ -91,24 +114,29 @@ def as_actor_critic(policy: PolicyNetwork, purpose: str) -> ActorCritic:
 
 
 def make_actor_critic(
-    observation_space: gym.Space[object], action_space: gym.Space[object], config: NetworkConfig
+    observation_space: gym.Space[object],
+    action_space: gym.Space[object],
+    config: NetworkConfig,
+    *,
+    q_critic: bool = False,
 ) -> ActorCritic:
-    """The network that the config describes for these (single) spaces."""
+    """The network that the config describes for these (single) spaces; `q_critic`: its critic values every action."""
     if config.normalize_observations and config.action_mask:
         raise ConfigError("network.normalize_observations would normalise the mask too; switch one of the two off")
     encoder, shape = make_encoder(observation_space, normalize=config.normalize_observations)
     head = make_action_head(action_space, config.log_std)
+    made, values = (QActorCritic, head.num_params) if q_critic else (ActorCritic, 1)
     orthogonal_init, plain_heads = config.initialization != "default", config.initialization != "orthogonal"
     if config.kind == "nature_cnn" or (config.kind == "auto" and len(shape) == 3):
         if config.action_mask or config.privileged:
             raise ConfigError("network.action_mask and network.privileged need observations that are vectors")
-        actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, 1)
+        actor, critic = nn.Linear(config.cnn_features, head.num_params), nn.Linear(config.cnn_features, values)
         if not plain_heads:
             actor, critic = orthogonal(actor, 0.01), orthogonal(critic, 1.0)
         images = make_nature_cnn(shape, config.cnn_features, config.cnn_precision, orthogonal_init=orthogonal_init)
         if isinstance(encoder, Image):
             encoder.as_bytes = True  # the first convolution scales them
-        return ActorCritic(encoder, images, actor, critic, head)
+        return made(encoder, images, actor, critic, head)
     trunk = nn.Flatten() if len(shape) > 1 else None
     width = math.prod(shape)
     if config.action_mask and not isinstance(head, Categorical):
@@ -127,12 +155,10 @@ def make_actor_critic(
             orthogonal_init=orthogonal_init,
             out_gain=None if plain_heads else gain,
         )
-        for inputs, outputs, gain in ((visible, head.num_params, 0.01), (width, 1, 1.0))
+        for inputs, outputs, gain in ((visible, head.num_params, 0.01), (width, values, 1.0))
     )
     partial = masked or config.privileged
-    return ActorCritic(
-        encoder, trunk, PartialActor(actor_mlp, visible, masked) if partial else actor_mlp, critic_mlp, head
-    )
+    return made(encoder, trunk, PartialActor(actor_mlp, visible, masked) if partial else actor_mlp, critic_mlp, head)
 
 
 FORBIDDEN = -1e8

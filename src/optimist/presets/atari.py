@@ -67,7 +67,7 @@ A2C = A2CConfig(
     max_grad_norm=0.5,
 )
 # ACER keeps 50,000 steps an environment; here 50,000 in all, stacked frames of 28 kB each: 1.4 GB.
-ACPER = ACPERConfig(replay_capacity=50_000, rmsprop_form="tensorflow", value_coef=A2C.value_coef)
+ACPER = ACPERConfig(replay_capacity=50_000, rmsprop_form="tensorflow")
 # Mnih et al. (2015), extended data table 1. Ours: 8 environments × 4 steps to 8 gradient steps, where theirs is one
 # environment and a gradient step every 4 steps: the same ratio, in larger portions.
 NATURE = DQNConfig(

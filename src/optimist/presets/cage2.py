@@ -33,7 +33,7 @@ STEPS_PER_UPDATE = 20_000  # Cardiff
 CARDIFF = CardiffPPOConfig()  # its defaults are Cardiff's; a rollout is one episode
 # Ours: raw penalties of up to 150 an episode and advantages as they are end in policies of a single action.
 A2C = A2CConfig(gae_lambda=0.95, normalize_advantages="batch")
-ACPER = ACPERConfig(gae_lambda=0.95, normalize_advantages="batch")
+ACPER = ACPERConfig(gae_lambda=0.95)
 # Ours: as on Gymnasium environments, but more greedy at the end, and fitted to the size of the penalties (0.1 to 10 a
 # step, none positive).
 DQN = replace(

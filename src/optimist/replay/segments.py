@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from optimist.core.steps import Rollout
 from optimist.replay.rows import PrioritizedRows
 
-COLUMNS = ("obs", "actions", "rewards", "logp", "dones", "bootstraps", "valid")
+COLUMNS = ("obs", "actions", "rewards", "behavior", "dones", "bootstraps", "valid", "chosen")
+"""Fields of `Segments` with an entry for each step."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,17 @@ class Segments:
     obs: Tensor  # [T, B, ...]
     actions: Tensor  # [T, B, ...]
     rewards: Tensor  # [T, B]
-    logp: Tensor  # [T, B] recorded at execution
+    behavior: Tensor  # [T, B, A] probabilities of all actions under the policy that acted
     dones: Tensor  # [T, B]
     bootstraps: Tensor  # [T, B] recorded value after a time limit
-    valid: Tensor  # [T, B]
-    weights: Tensor  # [B] importance weights of the draw
-    places: Tensor  # [B] their places in the buffer
+    valid: Tensor  # [T, B] false on reset steps
+    chosen: Tensor  # [T, B] valid, and the action is the policy's
+    weights: Tensor  # [B] importance weights of the draw; 1 for fresh segments
+    places: Tensor | None = None  # [B] their places in the buffer; None: fresh
+
+    def without_last(self) -> Segments:
+        """The segments without their last step."""
+        return replace(self, **{name: getattr(self, name)[:-1] for name in COLUMNS})
 
 
 class SegmentReplay:
@@ -37,20 +42,15 @@ class SegmentReplay:
         self.rows: PrioritizedRows | None = None  # a segment each, created by the first rollout
         self.num_steps = 0  # stored
 
-    def add(self, rollout: Rollout, rewards: Tensor) -> None:
-        """Store a rollout with its training rewards over the oldest one."""
-        num_steps, num_envs = rewards.shape
-        values = {name: getattr(rollout, name) for name in COLUMNS} | {"rewards": rewards}
-        if rollout.bootstraps is None:
-            values["bootstraps"] = torch.zeros_like(rewards)
-        if rollout.valid is None:
-            values["valid"] = torch.ones_like(rollout.dones)
+    def add(self, fresh: Segments) -> None:
+        """Store the segments of a rollout over the oldest ones."""
+        num_steps, num_envs = fresh.rewards.shape
         if self.rows is None:
-            size = max(1, self.capacity // rewards.numel()) * num_envs
-            self.rows = PrioritizedRows(size, *self.exponents, rewards.device)
+            size = max(1, self.capacity // fresh.rewards.numel()) * num_envs
+            self.rows = PrioritizedRows(size, *self.exponents, fresh.rewards.device)
         rows = self.rows.advance(num_envs)
-        for name, value in values.items():
-            self.rows.write(name, rows, value.transpose(0, 1))
+        for name in COLUMNS:
+            self.rows.write(name, rows, getattr(fresh, name).transpose(0, 1))
         self.rows.prioritize(rows)
         self.num_steps = self.rows.filled * num_steps
 
