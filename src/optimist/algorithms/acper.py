@@ -101,7 +101,7 @@ class ACPER(ActorCriticLearner):
             obs=rollout.obs,
             actions=rollout.actions,
             rewards=rewards,
-            behavior=logp.exp().unflatten(0, rewards.shape),
+            behavior=logp.exp().view(*rewards.shape, -1),
             dones=rollout.dones,
             bootstraps=torch.zeros_like(rewards) if rollout.bootstraps is None else rollout.bootstraps,
             valid=valid,
@@ -116,7 +116,7 @@ class ACPER(ActorCriticLearner):
         that every target uses the current critic.
         """
         cfg, shape = self.config, segments.rewards.shape
-        log_all, q = (column.unflatten(0, shape) for column in self.policy.all_actions(segments.obs.flatten(0, 1)))
+        log_all, q = (column.view(*shape, -1) for column in self.policy.all_actions(segments.obs.flatten(0, 1)))
         values = (log_all.exp() * q).sum(-1).detach()  # [T, B]
         if last_values is None:
             last_values, segments, log_all, q = values[-1], segments.without_last(), log_all[:-1], q[:-1]

@@ -66,7 +66,7 @@ class TensorFlowRMSprop(FlatOptimizer):
         parameter.addcdiv_(gradient, (state["square"] + group["eps"]).sqrt(), value=-group["lr"])
 
 
-def make_rmsprop(flat: Tensor, config: SynchronousConfig) -> torch.optim.Optimizer:
+def make_rmsprop(flat: nn.Parameter, config: SynchronousConfig) -> torch.optim.Optimizer:
     """The RMSprop of A2C and ACPER."""
     form = TensorFlowRMSprop if config.rmsprop_form == "tensorflow" else torch.optim.RMSprop
     return form([flat], lr=config.learning_rate, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps)
