@@ -14,6 +14,7 @@ from optimist.stats.aggregate import (
     iqm,
     median,
     optimality_gap,
+    paired_ratio,
     performance_profile,
     probability_of_improvement,
     sample_efficiency,
@@ -202,3 +203,14 @@ class TestAgainstRliable:
         """Whether bounds agree to within a small share of the interval's width; 2,000 draws give no more precision."""
         width = ours.high - ours.low
         return abs(ours.low - theirs[0]) < share * width and abs(ours.high - theirs[1]) < share * width
+
+
+def test_the_paired_ratio_by_hand():
+    # ratios 2 and 1/2 in the first task, 4 and 4 in the second: exp(mean log) = 16^(1/4) = 2
+    estimate = paired_ratio([[2.0, 4.0], [1.0, 8.0]], [[1.0, 1.0], [2.0, 2.0]], reps=500)
+    assert estimate.value == pytest.approx(2.0)
+    assert (estimate.low, estimate.high) == pytest.approx((2.0**0.5, 8.0**0.5))  # both pairs alike, drawn twice
+    with pytest.raises(ConfigError, match="scores above 0"):
+        paired_ratio([[0.0]], [[1.0]])
+    with pytest.raises(ShapeMismatch, match="expected pairs"):
+        paired_ratio([[1.0]], [[1.0, 2.0]])

@@ -100,6 +100,16 @@ def bootstrap_improvement(scores: ArrayLike, others: ArrayLike, *, reps: int = 2
     return _percentiles(point, drawn, known=_has_spread(first) and _has_spread(second))
 
 
+def paired_ratio(scores: ArrayLike, others: ArrayLike, *, reps: int = 20_000, seed: int = 0) -> Estimate:
+    """Geometric mean of score / other over pairs [R, G] of runs with the same seed, with `bootstrap`'s interval."""
+    first, second = np.asarray(scores, float), np.asarray(others, float)
+    if first.shape != second.shape:
+        raise ShapeMismatch(f"scores are {list(first.shape)} and others {list(second.shape)}; expected pairs [R, G]")
+    if not ((first > 0) & (second > 0)).all():
+        raise ConfigError("a ratio needs scores above 0; compare differences instead")
+    return Estimate(*(np.exp(bound) for bound in bootstrap(np.log(first / second), mean, reps=reps, seed=seed)))
+
+
 def sample_efficiency(curves: ArrayLike, statistic: Statistic = iqm, *, reps: int = 1000, seed: int = 0) -> Estimate:
     """The statistic at each of S points of training, from curves [S, R, G]; whole curves are resampled."""
     stack = np.asarray(curves, float)
