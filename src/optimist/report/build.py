@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import optimist
-from optimist.errors import RunFolderError
+from optimist.errors import ConfigError, RunFolderError
 from optimist.report import TITLE, comparison, training_charts
 from optimist.report.atari import atari_parts
 from optimist.report.charts import require_matplotlib
@@ -38,11 +38,13 @@ def build_report(
     statistic: Statistic = "last-100",
     unlike: Unlike = "separate",
     published: bool = False,
+    methods: Sequence[str] = (),
     command: str = "",
 ) -> Path:
     """Write the report and return the page's path.
 
-    `published` opens the paper's tables, even without Atari runs; `command` is shown at the end of the page.
+    `published` opens the paper's tables, even without Atari runs; `methods` are those of CAGE 2's figure; `command` is
+    shown at the end of the page.
     """
     require_matplotlib()
     _check_out(out)
@@ -52,13 +54,17 @@ def build_report(
         raise RunFolderError(f"no run below {', '.join(map(str, folders))}{detail}")
     study = Study(runs, problems, statistic, unlike)
     study.check()
+    if methods and CAGE2 not in {family.name for family in study.families}:
+        raise ConfigError(
+            "--methods chooses the methods of CAGE 2's figure, and there are no runs on CAGE 2; leave it out"
+        )
     sections = [Section("overview", "Overview", [_overview(study)])]
     families = study.families
     if published and ATARI not in {family.name for family in families}:
         families = [study.family(ATARI), *families]
     for family in families:
         parts = list(atari_parts(family, published=published)) if family.name == ATARI else []
-        sections.append(Section(family.slug, family.name, [*parts, *_family_parts(family)]))
+        sections.append(Section(family.slug, family.name, [*parts, *_family_parts(family, methods)]))
     sections.append(Section("runs-all", "Runs", list(_run_parts(study, out))))
     page = render_page(
         title, sections, problems, study=study, meaning=STATISTICS[statistic], facts=_facts(study),
@@ -93,7 +99,7 @@ def _clear(out: Path) -> None:
                 path.unlink()
 
 
-def _family_parts(family: Family) -> Iterator[Part]:
+def _family_parts(family: Family, methods: Sequence[str]) -> Iterator[Part]:
     others = [comparison.scores_table(family, other) for other in STATISTICS if other != family.statistic]
     folded = [table for table in others if table is not None]
     parts: tuple[Part | None, ...] = (
@@ -102,7 +108,7 @@ def _family_parts(family: Family) -> Iterator[Part]:
         Details("The same runs under other statistics", folded) if folded else None,
         comparison.goals_chart(family),
         comparison.seeds_chart(family),
-        training_charts.cage_zoom(family) if family.name == CAGE2 else training_charts.learning(family),
+        training_charts.cage_zoom(family, methods) if family.name == CAGE2 else training_charts.learning(family),
         training_charts.entropy(family),
         training_charts.memory(family),
         comparison.ablations_chart(family),

@@ -1,4 +1,4 @@
-"""Charts over training: returns, entropy, threshold and memory, and CAGE 2 with its last half enlarged."""
+"""Charts over training: returns, entropy, threshold and memory, and CAGE 2 with its last half as an inset."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from optimist.errors import unknown_name
 from optimist.report.charts import (
     INK,
     MUTED,
@@ -39,6 +40,10 @@ BASELINES = (
     (Key("SIL, the paper's “50M”", MUTED, ":"), "opr_table_50M", "SIL"),
 )
 CAGE_CLAIMS = ((Key("paper: Cardiff −6.2", MUTED, ":"), -6.2), (Key("paper: Cardiff+OPR −4.2", MUTED, "--"), -4.2))
+PAPER_METHODS = ("cage2/ppo", "cage2/cardiff", "cage2/cardiff-opr-paper")
+"""The methods of the paper's CAGE 2 figure."""
+INSET = (0.4, 0.08, 0.57, 0.5)
+"""Left, bottom, width and height of an inset, as shares of its axes."""
 THRESHOLD, MEMORY_RETURN, MEMORY_FILL = "opr/threshold", "opr/memory_return", "opr/memory_fill"
 MEMORY_KEYS = {
     RETURN: Key("training return", MUTED),
@@ -66,23 +71,49 @@ def learning(family: Family) -> Chart | None:
     return Chart(f"learning-{family.slug}", "Learning curves", panels, caption, keys) if panels else None
 
 
-def cage_zoom(family: Family) -> Chart | None:
-    """The paper's CAGE 2 figure: training, its last half enlarged, and the two numbers of the paper."""
-    drawn = family.drawn(RETURN)
+def cage_zoom(family: Family, methods: Sequence[str] = ()) -> Chart | None:
+    """The paper's CAGE 2 figure: training, its last half as an inset, and the two numbers of the paper.
+
+    `methods` are presets or names of columns; without them the paper's three, or every method where one of them has no
+    run.
+    """
+    drawn = chosen(family.drawn(RETURN), methods)
     panels: list[Panel] = []
     claims: Sequence[Level] = ()
     for env, groups in drawn.items():
         levels = CAGE_CLAIMS if env.endswith("30 steps") and not env.startswith("Sleep") else ()
         claims = levels or claims
-        lines = _Lines(family, groups, RETURN, "return", levels)
-        panels += [Panel(env, lines), Panel("… its last half, enlarged", _enlarged(lines))]
+        panels.append(Panel(env, _with_inset(_Lines(family, groups, RETURN, "return", levels))))
     keys = (*_used(family, drawn), *(key for key, _ in claims))
     caption = (
-        f"Mean raw return of the last 100 training episodes; right: the second half of training, cut to the better "
+        "Mean raw return of the last 100 training episodes; inset: the second half of training, cut to the better "
         f"methods. {BAND} {_sizes(family, drawn)}"
     )
     title = "CAGE Challenge 2: training"
-    return Chart("learning-cage2", title, panels, caption, keys, (4.3, 3.0), 2) if panels else None
+    return Chart("learning-cage2", title, panels, caption, keys, (4.8, 3.6), 2) if panels else None
+
+
+def chosen(drawn: Drawn, methods: Sequence[str]) -> Drawn:
+    """The columns of these presets or names; without names the paper's three, unchanged, if all have runs."""
+    if methods:
+        named = {name: _names_of(runs) for groups in drawn.values() for name, runs in groups.items()}
+        known = sorted(set().union(*named.values())) if named else []
+        if missing := [method for method in methods if method not in known]:
+            raise unknown_name("method with runs", missing[0], known)
+        return _only(drawn, lambda runs: bool(_names_of(runs) & set(methods)))
+    whole = _only(drawn, lambda runs: runs[0].identity.preset in PAPER_METHODS and not runs[0].identity.changes)
+    presets = {runs[0].identity.preset for groups in whole.values() for runs in groups.values()}
+    return whole if presets == set(PAPER_METHODS) else drawn
+
+
+def _names_of(runs: Sequence[Run]) -> set[str]:
+    """What a column can be called: its preset and its method."""
+    return {runs[0].identity.preset, runs[0].method} - {""}
+
+
+def _only(drawn: Drawn, keep: Callable[[Sequence[Run]], bool]) -> Drawn:
+    found = {env: {name: runs for name, runs in groups.items() if keep(runs)} for env, groups in drawn.items()}
+    return {env: groups for env, groups in found.items() if groups}
 
 
 def entropy(family: Family) -> Chart | None:
@@ -145,8 +176,22 @@ class _Lines:
         axis.set_ylabel(self.label)
 
 
+def _with_inset(lines: _Lines) -> Draw:
+    """The lines, and their second half as an inset."""
+    enlarged = _enlarged(lines)
+
+    def draw(axis: Any) -> None:
+        lines(axis)
+        inset = axis.inset_axes(INSET)
+        enlarged(inset)
+        inset.set(xlabel="", ylabel="")
+        inset.tick_params(labelsize=7)
+
+    return draw
+
+
 def _enlarged(lines: _Lines) -> Draw:
-    """The same axes for the second half of training, without methods far below the best."""
+    """The second half of training, without methods far below the best."""
     tops, bottoms = [level for _, level in lines.levels], [level for _, level in lines.levels]
     halves = []
     for runs in lines.groups.values():
