@@ -45,6 +45,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--published", action="store_true", help="open the tables of published Atari scores, even without Atari runs"
     )
+    parser.add_argument(
+        "--methods", nargs="+", default=[], metavar="METHOD",
+        help="presets or names of methods in CAGE 2's figure (default: the paper's three, if all have runs)",
+    )  # fmt: skip
     options = parser.parse_all(list(argv))
 
     if bool(options.folders) == bool(options.experiment):
@@ -61,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
 
     page = build_report(
         options.folders, options.out, title=options.title, statistic=options.statistic, unlike=options.unlike,
-        published=options.published, command=shlex.join(["optimist", "report", *argv]),
+        published=options.published, methods=options.methods, command=shlex.join(["optimist", "report", *argv]),
     )  # fmt: skip
     print(f"written to {page}")
     return 0
