@@ -1,4 +1,4 @@
-"""Scores relative to a baseline's run of the same seed, over all tasks: `python tools/paired_ratio.py RUNS BASELINE`.
+"""Scores relative to a baseline's run of the same seed, over all tasks: `python tools/paired_ratio.py BASELINE RUNS…`.
 
 The geometric mean of the ratios over every task of the file, with the 95 % interval of the bootstrap that resamples
 pairs within each task. No task is chosen by its outcome; a method that lacks a pair is left out.
@@ -14,23 +14,23 @@ from optimist.errors import OptimistError
 from optimist.stats.aggregate import paired_ratio
 
 
-def main(runs: str, baseline: str) -> None:
+def main(baseline: str, *files: str) -> None:
     """Print one line for each method that has all pairs."""
     scores: dict[str, dict[tuple[str, int], float]] = {}
     budgets = {}
-    for row in map(json.loads, Path(runs).read_text("utf-8").splitlines()):
+    lines = [line for file in files for line in Path(file).read_text("utf-8").splitlines()]
+    for row in map(json.loads, lines):
         scores.setdefault(row["method"], {})[row["env"], row["seed"]] = row["value"]
         budgets[row["method"]] = row["budget"]
     if baseline not in scores:
-        raise SystemExit(f"no method {baseline} in {runs}; it has {', '.join(scores)}")
+        raise SystemExit(f"no method {baseline} in {', '.join(files)}; expected one of {', '.join(scores)}")
     base = scores.pop(baseline)
     tasks = sorted({task for task, _ in base})
     for method, own in scores.items():
-        seeds = sorted({seed for _, seed in own})
+        seeds = sorted({seed for task, seed in own if task in tasks})
         pairs = [[(task, seed) for task in tasks] for seed in seeds]
-        if budgets[method] != budgets[baseline] or not all(
-            pair in own and pair in base for row in pairs for pair in row
-        ):
+        missing = not seeds or any(pair not in own or pair not in base for row in pairs for pair in row)
+        if missing or budgets[method] != budgets[baseline]:
             continue
         first, second = ([[side[pair] for pair in row] for row in pairs] for side in (own, base))
         ratio = paired_ratio(first, second)
@@ -39,6 +39,6 @@ def main(runs: str, baseline: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:3])
+        main(*sys.argv[1:])
     except (OptimistError, OSError) as error:
         raise SystemExit(str(error)) from error
