@@ -120,6 +120,12 @@ def test_python_imports_no_module_that_a_config_names(run):
         optimist.load(run)
 
 
+def test_a_module_that_is_imported_already_is_not_asked_for_again(run):
+    config = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(config.replace('"optimist/DeepSea-v0"', '"os:optimist/DeepSea-v0"'))
+    assert optimist.load(run).act(0) in (0, 1)
+
+
 def test_a_module_named_again_is_imported(run, tmp_path, monkeypatch, capfd):
     config = (run / "config.toml").read_text()
     (run / "config.toml").write_text(config.replace('"optimist/DeepSea-v0"', '"mine:optimist/DeepSea-v0"'))

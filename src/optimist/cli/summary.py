@@ -44,7 +44,8 @@ def _print_words(summary: Mapping[str, Any]) -> None:
         print("\n".join(draw_curve(*zip(*points, strict=True), columns=columns, blocks=_blocks())))
     print("\nNext:")
     for command in NEXT:
-        print(f"  optimist {command} {shlex.quote(str(summary['run']))}")
+        env = f" --env {summary['env']}" if ":" in summary["env"] and command != "report" else ""
+        print(f"  optimist {command} {shlex.quote(str(summary['run']))}{env}")
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -126,7 +126,9 @@ class RunDir:
 
     def resume_hint(self) -> str:
         """The command that resumes the run, and the step at which it continues."""
-        saved, command = self.last_saved, f"`optimist resume {self.path}`"
+        env_id = self.config.env.id
+        saved = self.last_saved
+        command = f"`optimist resume {self.path}{f' --env {env_id}' if ':' in env_id else ''}`"
         if saved is None:
             return "nothing is saved yet" + f": {command} restarts at step 0" * self._has_lines
         return f"{command} continues at step {saved:,}"
@@ -296,10 +298,11 @@ def _existing(path: Path) -> Path:
 
 
 def _check_named(env_id: str, named: str, source: Path) -> None:
-    """Raise if the saved id imports a module and the user has not named it: a run folder may be a stranger's."""
+    """Raise if the saved id imports a module that the user has neither named nor imported."""
     if named and named != env_id:
         raise ConfigError(f"{source} names the environment '{env_id}'; got --env {named}")
-    if (":" in env_id or env_id in IMPORTS_BY_KEYWORD) and not named:
+    module = env_id.rpartition(":")[0]
+    if not named and (env_id in IMPORTS_BY_KEYWORD or (module and module not in sys.modules)):
         raise ConfigError(
             f"{source} names the environment '{env_id}', whose module would be imported and run; if you trust it, "
             f"add --env {env_id}, in Python env='{env_id}'"
