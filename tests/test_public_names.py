@@ -14,10 +14,12 @@ Anchor Batch Episode EpisodeBuilder GoodEpisodeMemory GoodRows NoAnchor OPRConfi
 ReturnWindow Rollout Steps bc_loss bound_log_ratio discounted_returns gae log_ratio shape_rewards
 """
 SIGNATURES = {
-    "train": "(preset: 'str', *, out: 'str | Path | None' = None, progress: 'bool' = True, **settings: 'Any')"
+    "train": "(preset: 'str', settings: 'Mapping[str, Any] | None' = None, *, out: 'str | Path | None' = None, "
+    "progress: 'bool' = True, **keywords: 'Any')"
     " -> 'dict[str, Any]'",
-    "resume": "(run: 'str | Path', *, progress: 'bool' = True) -> 'dict[str, Any]'",
-    "load": "(run: 'str | Path', device: 'str' = 'cpu') -> 'Agent'",
+    "resume": "(run: 'str | Path', *, env: 'str' = '', wandb: 'bool' = False, progress: 'bool' = True)"
+    " -> 'dict[str, Any]'",
+    "load": "(run: 'str | Path', device: 'str' = 'cpu', *, env: 'str' = '') -> 'Agent'",
 }
 
 
