@@ -26,10 +26,10 @@ def test_demo_ends_with_a_table_and_a_folder(tmp_path, capsys):
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "deepsea/opr" in shown
-    runs = tmp_path / "demo" / "runs"
-    watched = [line.split()[-1] for line in shown.splitlines() if line.startswith("  optimist watch")]
-    assert watched[0].startswith(str(runs))
-    assert "No run reached the goal, so there was nothing to keep" in shown
+    assert (
+        "No run reached the goal, so there was nothing to keep.\n\nNext:\n  optimist demo deepsea --seeds 16" in shown
+    )
+    assert "optimist watch" not in shown
     result = json.loads(shown.splitlines()[-1])
     assert [row["method"] for row in result["rows"]] == ["deepsea/ppo", "deepsea/opr"] * 2
     assert "| goal_seen | solved | solved/goal_seen |" in (tmp_path / "demo" / "table.md").read_text()
@@ -81,6 +81,16 @@ def test_missing_packages_and_folders_are_reported_before_training(tmp_path, mon
 def demo_rows(*runs):
     names = ("solved", "goal_rate", "goal_seen")
     return [{"run": f"run-{n}", "metrics": dict(zip(names, run, strict=True))} for n, run in enumerate(runs)]
+
+
+def test_a_run_that_saw_the_goal_is_recommended(tmp_path, capsys, monkeypatch):
+    rows = demo_rows((False, 0.0, False), (False, 0.1, True), (False, 0.0, False))
+    monkeypatch.setattr(deepsea, "train_demo", lambda *arguments: rows)
+    monkeypatch.setattr(deepsea, "show_comparison", lambda *arguments: None)
+    deepsea.main(["--out", str(tmp_path / "demo")])
+    shown = capsys.readouterr().out
+    assert f"The best run is {tmp_path}/demo/runs/run-1\n" in shown
+    assert f"  optimist watch {tmp_path}/demo/runs/run-1\n" in shown
 
 
 def test_the_run_that_learned_the_goal_is_recommended():

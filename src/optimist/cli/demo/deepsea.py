@@ -22,11 +22,14 @@ def main(argv: Sequence[str]) -> int:
     what = f"{title}, {counted(options.seeds, 'seed')} of {' and '.join(PRESETS)}; one of 4,096 paths leads to the goal"
     rows = train_demo(plan, options, what)
     show_comparison(plan, rows, f"{title}: solved/goal_seen = P(solved | goal reached)")
-    best = f"{options.out}/runs/{best_run(rows, BEST)}"
-    print(f"Runs, metrics and table are in {options.out}; the best run is {best}")
-    if not any(row["metrics"]["goal_seen"] for row in rows):
-        print("No run reached the goal, so there was nothing to keep; more seeds: --seeds 16")
-    show_next([f"watch {best}", f"evaluate {best}", f"report {options.out}/runs"])
+    print(f"Runs, metrics and table are in {options.out}")
+    if any(row["metrics"]["goal_seen"] for row in rows):
+        best = f"{options.out}/runs/{best_run(rows, BEST)}"
+        print(f"The best run is {best}")
+        show_next([f"watch {best}", f"evaluate {best}", f"report {options.out}/runs"])
+    else:
+        print("No run reached the goal, so there was nothing to keep.")
+        show_next([f"demo deepsea --seeds {max(16, 2 * options.seeds)}", f"report {options.out}/runs"])
     if options.json:
         print_result({"out": str(options.out), "rows": rows}, as_json=True)
     return 0
