@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import pytest
 import torch
@@ -92,9 +93,18 @@ def test_constants_out_of_range_are_refused(wrong):
         OptimisticRegularizer(OPRConfig(), **wrong)
 
 
-@pytest.mark.parametrize("config", [{}, "atari", dataclasses.asdict(OPRConfig())])
-def test_settings_of_another_type_are_refused(config):
-    with pytest.raises(ConfigError, match=r"opr must be an OPRConfig, got (dict|str); write OPRConfig\(bc_coef=0\.1\)"):
+@pytest.mark.parametrize(
+    ("config", "shown"),
+    [
+        ({}, "bc_coef=0.1"),
+        ("atari", "bc_coef=0.1"),
+        ({"percentile": 90, "bc_coef": 0.3}, "percentile=90, bc_coef=0.3"),
+        ({"opr.retention": "fifo"}, "retention='fifo'"),
+    ],
+)
+def test_settings_of_another_type_are_answered_with_the_config_to_write(config, shown):
+    kind = type(config).__name__
+    with pytest.raises(ConfigError, match=re.escape(f"opr must be an OPRConfig, got {kind}; write OPRConfig({shown})")):
         OptimisticRegularizer(config)
 
 

@@ -145,7 +145,7 @@ class OPRConfig:
 def require_config(config: Any) -> OPRConfig:
     """Return the config, or the default for None; raise if it is something else."""
     if config is not None and not isinstance(config, OPRConfig):
-        values = config if isinstance(config, Mapping) else {"bc_coef": 0.1}
+        values = config if isinstance(config, Mapping) and config else {"bc_coef": 0.1}
         shown = ", ".join(f"{name.removeprefix('opr.')}={value!r}" for name, value in values.items())
         raise ConfigError(f"opr must be an OPRConfig, got {type(config).__name__}; write OPRConfig({shown})")
     return OPRConfig() if config is None else config
