@@ -326,3 +326,33 @@ def test_the_mean_return_is_over_episodes():
     memory.add(make_episode(1, 1.0))
     memory.add(make_episode(9, 4.0))
     assert memory.mean_return == 2.5
+
+
+def test_draws_are_counted_for_each_episode_and_start_at_zero():
+    memory = GoodEpisodeMemory(8, 8)
+    memory.add(make_episode(3, 1.0), 1, threshold=0.5, step=64)
+    memory.add(make_episode(5, 2.0), 1)
+    memory.sample(200, torch.Generator().manual_seed(0))
+    drawn = [memory.times_drawn(stored) for stored in memory.episodes]
+    assert sum(drawn) == 200
+    assert 50 < drawn[0] < 100  # 3 of 8 rows
+    memory.add(make_episode(5, 3.0), 2)  # evicts both: its rows were drawn before
+    assert [memory.times_drawn(stored) for stored in memory.episodes] == [0]
+
+
+def test_admission_and_draws_are_restored_and_unknown_in_earlier_checkpoints():
+    memory = GoodEpisodeMemory(8, 8)
+    memory.add(make_episode(3, 1.0), 1, threshold=0.5, step=64)
+    memory.sample(10, torch.Generator().manual_seed(0))
+    state = memory.state_dict()
+    restored = GoodEpisodeMemory(8, 8)
+    restored.load_state_dict(state)
+    (stored,) = restored.episodes
+    assert (stored.threshold, stored.step, restored.times_drawn(stored)) == (0.5, 64, 10)
+    earlier = {name: state[name] for name in ("episodes", "pools")}
+    restored.load_state_dict(earlier)
+    (stored,) = restored.episodes
+    assert (stored.step, restored.times_drawn(stored), stored.start_state) == (-1, None, None)
+    assert stored.threshold != stored.threshold
+    restored.sample(10, torch.Generator().manual_seed(0))
+    assert restored.times_drawn(stored) is None

@@ -31,6 +31,7 @@ class Episode:
     forced: Tensor | None = None  # [L] actions that the policy did not choose; None: it chose all
     group: int = 0
     clipped: bool = False
+    start_state: Tensor | None = None  # what restores its start, where the environment offers it
 
     @property
     def length(self) -> int:
@@ -70,6 +71,7 @@ class FinishedEpisode:
     start: int  # time of the first step
     end: int  # time of the last step
     opening: Tensor | None  # [stack − 1, ...] the older frames of the first observation
+    start_state: Tensor | None = None  # what restores its start, where the environment offers it
 
     @property
     def length(self) -> int:
@@ -85,7 +87,8 @@ class FinishedEpisode:
         """Copy its steps, which costs memory traffic."""
         built = self.builder.build([self])
         columns: dict[str, Any] = {"frames": built.frames, **built.steps}
-        return Episode(**columns, total_reward=self.total_reward, group=self.group, clipped=built.clipped[0])
+        about: dict[str, Any] = {"group": self.group, "clipped": built.clipped[0], "start_state": self.start_state}
+        return Episode(**columns, total_reward=self.total_reward, **about)
 
 
 class EpisodeBuilder:
@@ -127,11 +130,12 @@ class EpisodeBuilder:
         for n in (~valid[0]).nonzero().flatten().tolist():
             if self.starts[n] == self.time:  # the reset step after an end belongs to no episode
                 self.starts[n] += _reset_steps(valid[:, n])
+        states = [None] * len(totals) if steps.starts is None else list(steps.starts)
         finished = []
-        for (t, n), total_reward, group in zip(ends.nonzero().tolist(), totals, groups, strict=True):
+        for (t, n), total_reward, group, state in zip(ends.nonzero().tolist(), totals, groups, states, strict=True):
             opening = self._opening(steps, n, self.starts[n]) if self.frame_stack > 1 else None
             end = self.time + t
-            finished.append(FinishedEpisode(total_reward, group, self, n, self.starts[n], end, opening))
+            finished.append(FinishedEpisode(total_reward, group, self, n, self.starts[n], end, opening, state))
             self.starts[n] = end + 1 + (0 if all_valid else _reset_steps(valid[t + 1 :, n]))
         if self.frame_stack > 1:
             self._keep_openings(steps.obs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ class StoredEpisode:
     length: int  # steps stored
     rows: Tensor = field(default=NONE, repr=False)  # [L] of its steps in the step pool
     frames: Tensor = field(default=NONE, repr=False)  # [L + stack − 1] of its frames in the frame pool
+    threshold: float = math.nan  # τ at its admission; nan in checkpoints of earlier versions
+    step: int = -1  # environment steps of the run at its admission; −1 in checkpoints of earlier versions
+    start_state: Tensor | None = None  # what restores its start, where the environment offers it
 
 
 class FirstInFirstOut:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +19,8 @@ from optimist.errors import ConfigError, NonFiniteLoss
 
 PRIORITY_EXPONENT = 0.6
 """Exponent of prioritised sampling (SIL's value)."""
+NOT_COUNTED = -(2**62)
+"""Draws of a row in a checkpoint of an earlier version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,29 +76,34 @@ class GoodEpisodeMemory:
             self._free_frames = list(range(self._num_frames(capacity_transitions, capacity_episodes) - 1, -1, -1))
         self._room = capacity_transitions
         self._table: tuple[Tensor, Tensor] | None = None  # rows [M] and frames [M, stack] of all stored steps
+        self.draws: Tensor | None = None  # [N_max] times each row was drawn since its episode was admitted
 
-    def add(self, episode: Episode, update: int = 0) -> bool:
+    def add(self, episode: Episode, update: int = 0, *, threshold: float = math.nan, step: int = -1) -> bool:
         """Store an episode, evicting whole episodes to make room; False if it ranks below those it would evict.
 
-        An episode longer than N_max keeps its last N_max steps.
+        An episode longer than N_max keeps its last N_max steps. `threshold` and `step` (τ, and the steps of the run)
+        are kept for those who look at M.
         """
-        return self.add_all([episode], lambda _: Episodes.of(episode), update) == 1
+        return self.add_all([episode], lambda _: Episodes.of(episode), update, [threshold], step) == 1
 
     def add_all(
         self,
         candidates: Sequence[Episode | FinishedEpisode],
         build: Callable[[Sequence[Any]], Episodes],
         update: int = 0,
+        thresholds: Sequence[float] | None = None,
+        step: int = -1,
     ) -> int:
         """Add episodes in turn and return how many were admitted; `build` copies those that stay, all at once.
 
-        New steps get the largest priority that was stored before this call.
+        `thresholds`: τ of each candidate, `step`: steps of the run, both kept for those who look at M. New steps
+        get the largest priority that was stored before this call.
         """
         priority = self._largest_priority()
         added: dict[StoredEpisode, Episode | FinishedEpisode] = {}
         evicted: list[StoredEpisode] = []
         admitted = 0
-        for candidate in candidates:
+        for candidate, threshold in zip(candidates, thresholds or repeat(math.nan), strict=thresholds is not None):
             length = min(candidate.length, self.capacity_transitions)
             weakest = self._evictions_for(length, candidate)
             if weakest is None:
@@ -104,6 +113,7 @@ class GoodEpisodeMemory:
                 if added.pop(stored, None) is None:
                     evicted.append(stored)
             stored = StoredEpisode(candidate.total_reward, candidate.group, update, False, length)
+            stored.threshold, stored.step, stored.start_state = threshold, step, candidate.start_state
             self._remember(stored)
             added[stored] = candidate
             admitted += 1
@@ -133,7 +143,9 @@ class GoodEpisodeMemory:
             picks = draw(self.pools["priorities"][rows].to(generator.device), sum(sizes), generator)
         else:
             picks = torch.randint(len(rows), (sum(sizes),), generator=generator, device=generator.device)
-        for chosen in torch.split(picks.to(rows.device), list(sizes)):
+        picks = picks.to(rows.device)
+        self._count(rows[picks])
+        for chosen in torch.split(picks, list(sizes)):
             yield self.at(rows[chosen], frames[chosen])
 
     def at(self, rows: Tensor, frames: Tensor) -> GoodRows:
@@ -159,6 +171,7 @@ class GoodEpisodeMemory:
         where = torch.cat(rows)
         columns = ("actions", "returns", "rewards", "logp", "dones", "bootstraps", "forced")
         steps = {name: self.pools[name][where] for name in columns if name in self.pools}
+        self._count(where)
         return GoodSteps(obs=self._observations(torch.cat(frames)), rows=where, **steps)
 
     def all_of(self, episodes: Sequence[StoredEpisode], size: int) -> Iterator[GoodRows]:
@@ -172,6 +185,7 @@ class GoodEpisodeMemory:
         """Yield every stored transition once per epoch, in random minibatches of at most `size`."""
         rows, frames = self._stored_steps()
         for _ in range(epochs):
+            self._count(rows)
             order = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
             for start in range(0, len(rows), size):
                 picks = order[start : start + size]
@@ -183,6 +197,13 @@ class GoodEpisodeMemory:
             # A diverged network gives nan; its loss reports that, and drawing must not fail first.
             usable = advantages.detach().nan_to_num(0.0).clamp(1e-6, 1e12)
             self.pools["priorities"][rows] = usable**PRIORITY_EXPONENT
+
+    def times_drawn(self, stored: StoredEpisode) -> int | None:
+        """Transitions of an episode drawn since its admission; None if an earlier version did not count them."""
+        if self.draws is None:
+            return None
+        drawn = self.draws[stored.rows]
+        return None if bool((drawn < 0).any()) else int(drawn.sum())
 
     @property
     def rows(self) -> Tensor:
@@ -213,6 +234,8 @@ class GoodEpisodeMemory:
         return {
             "episodes": [[e.total_reward, e.group, e.admitted_at, e.clipped, e.length] for e in self.episodes],
             "pools": {name: pool[frames if name == "frames" else rows] for name, pool in self.pools.items()},
+            "admissions": [[e.step, e.threshold, _plain(e.start_state)] for e in self.episodes],
+            "draws": none if self.draws is None else self.draws[rows],
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device | str = "cpu") -> None:
@@ -223,11 +246,16 @@ class GoodEpisodeMemory:
         for name, pool in pools.items():
             self._allocate(name, pool)
         episodes = [StoredEpisode(*values) for values in state["episodes"]]
-        for stored in episodes:
+        admissions = state.get("admissions") or [(-1, math.nan, None)] * len(episodes)
+        for stored, (step, threshold, start_state) in zip(episodes, admissions, strict=True):
+            stored.step, stored.threshold = step, threshold
+            stored.start_state = None if start_state is None else torch.tensor(start_state)
             self._remember(stored)
         if episodes:
             frames = pools.pop("frames")
             self._place(episodes, pools, frames)
+            assert self.draws is not None
+            self.draws[self.rows] = state["draws"].to(device) if "draws" in state else NOT_COUNTED
 
     def _num_frames(self, transitions: int, episodes: int) -> int:
         """Frames of so many episodes: one a transition, and the older frames of each first observation."""
@@ -292,6 +320,9 @@ class GoodEpisodeMemory:
         self._allocate("frames", frames)
         self.pools["frames"][taken] = frames
         parts = torch.split(taken, [self._num_frames(length, 1) for length in lengths])
+        if self.draws is None:
+            self.draws = torch.zeros(self.capacity_transitions, dtype=torch.int64, device=rows.device)
+        self.draws[rows] = 0
         for stored, own_rows, own_frames in zip(episodes, torch.split(rows, lengths), parts, strict=True):
             stored.rows, stored.frames = own_rows, own_frames
 
@@ -327,6 +358,11 @@ class GoodEpisodeMemory:
             size = self._num_frames(self.capacity_transitions, episodes)
             self.pools[name] = like.new_zeros((size, *like.shape[1:]))
 
+    def _count(self, rows: Tensor) -> None:
+        """Count rows [B] that are drawn."""
+        if self.draws is not None:
+            self.draws.index_add_(0, rows, torch.ones_like(rows))
+
     def _stored_steps(self) -> tuple[Tensor, Tensor]:
         if self._table is None:
             rows = torch.cat([stored.rows for stored in self.episodes])
@@ -345,6 +381,10 @@ class GoodEpisodeMemory:
 
     def _largest_priority(self) -> float:
         return float(self.pools["priorities"][self.rows].max()) if self.prioritized and self.episodes else 1.0
+
+
+def _plain(state: Tensor | None) -> list[int] | None:
+    return None if state is None else state.tolist()
 
 
 def _last_ones(lengths: Sequence[int], skipped: Sequence[int], device: torch.device) -> Tensor:

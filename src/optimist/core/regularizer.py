@@ -107,15 +107,18 @@ class OptimisticRegularizer(Anchor):
         if not isinstance(steps, Rollout):  # our own collectors mark ends as they should
             self.end_check.look(steps)
         good: list[FinishedEpisode] = []
+        thresholds: list[float] = []
         for episode in self.builder.add(steps):
             if not math.isfinite(episode.total_reward):
                 raise NonFiniteLoss(f"an episode has a return of {episode.total_reward}: a reward is nan or infinite")
             self.finished += 1
-            admitted, self._metrics["opr/threshold"] = self.windows.admits(episode.total_reward, episode.group)
+            admitted, threshold = self.windows.admits(episode.total_reward, episode.group)
+            self._metrics["opr/threshold"] = threshold
             if admitted:
                 good.append(episode)
+                thresholds.append(threshold)
         if good:
-            self.admitted = self.memory.add_all(good, self.builder.build, self.updates)
+            self.admitted = self.memory.add_all(good, self.builder.build, self.updates, thresholds, self.steps)
         if self.config.bc_luck is not None and "opr/threshold" in self._metrics:
             self._update_luck_weights()
 

@@ -42,6 +42,7 @@ class Steps:
     valid: Tensor | None = None  # [T, N]; false on the reset step of a next-step autoreset; None: all valid
     groups: Tensor | None = None  # [T, N] opponent or level of the episode; None: one group
     forced: Tensor | None = None  # [T, N] actions that the policy did not choose: neither policy loss nor cloning
+    starts: Tensor | None = None  # [E, ...] what restores the start of each episode that ends, in order of time
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("obs", "actions", *COLUMNS)}

@@ -60,6 +60,8 @@ class Collector:
         self.bounds = (space.low, space.high) if isinstance(space, gym.spaces.Box) else None
         self.obs: Array = np.empty(0)
         self.groups = np.zeros(envs.num_envs, np.int64)
+        self.read_starts: Callable[[], Array] | None = getattr(envs.unwrapped, "episode_starts", None)
+        self.starts: Array | None = None  # [N, k] what restores the start of each unfinished episode
         self.returns = np.zeros(envs.num_envs)
         self.lengths = np.zeros(envs.num_envs, np.int64)
         self.steps_done = 0
@@ -72,6 +74,7 @@ class Collector:
             raise ConfigError(f"env.group_key '{self.config.group_key}' is not in the info of {self.config.id}'s reset")
         self.returns[:], self.lengths[:] = 0.0, 0
         self._read_groups(infos)
+        self.starts = None if self.read_starts is None else self.read_starts()
 
     @property
     def collecting(self) -> bool:
@@ -95,6 +98,7 @@ class Collector:
             executable: Array = actions.cpu().numpy()
             transition = self.stepper.step(executable if self.bounds is None else np.clip(executable, *self.bounds))
             columns.add(t, transition, actions)
+            self._note_starts(columns, transition.ended)
             self._count(transition.rewards, transition.ended, transition.valid, transition.final_infos.get("goal"))
             self.obs = transition.obs
             if self.config.group_key:
@@ -110,6 +114,7 @@ class Collector:
             "lengths": self.lengths,
             "resetting": self.stepper.resetting,
             "steps_done": self.steps_done,
+            "starts": self.starts,
             "generator": self.generator.get_state(),
         }
 
@@ -119,6 +124,15 @@ class Collector:
         self.returns, self.lengths = state["returns"].copy(), state["lengths"].copy()
         self.stepper.resetting, self.steps_done = state["resetting"].copy(), state["steps_done"]
         self.generator.set_state(state["generator"])
+        if self.read_starts is not None:
+            saved = state.get("starts")  # checkpoints of earlier versions have none
+            self.starts = np.full_like(self.read_starts(), -1) if saved is None else saved.copy()
+
+    def _note_starts(self, columns: Columns, ended: Array) -> None:
+        """Keep the starts of the episodes that ended, and read those of the new ones."""
+        if self.starts is not None and self.read_starts is not None and ended.any():
+            columns.starts.append(self.starts[ended])
+            self.starts = np.where(ended[:, None], self.read_starts(), self.starts)
 
     def _read_groups(self, infos: dict[str, Any]) -> None:
         if self.config.group_key:
@@ -153,6 +167,7 @@ class Collector:
             episode_ends=torch.from_numpy(columns.terminated | columns.truncated),
             groups=torch.from_numpy(columns.groups) if self.config.group_key else None,
             forced=torch.from_numpy(columns.forced_rows()).to(self.device) if self._masks else None,
+            starts=torch.from_numpy(np.concatenate(columns.starts)) if columns.starts else None,
             progress=progress,
             values=values,
             **self._ends(columns, values),
@@ -233,6 +248,7 @@ class Columns:
         self.executed: dict[int, Array] = {}  # t → actions [N, ...], where an environment overrode some
         self.forced: dict[int, Array] = {}  # t → which of them the policy did not choose [N]
         self.final_obs: list[Array] = []  # of truncated episodes, in order of time, then environment
+        self.starts: list[Array] = []  # of finished episodes, in the same order
 
     def add(self, t: int, transition: Transition, actions: Tensor) -> None:
         """Add one step of all environments."""

@@ -88,7 +88,7 @@ def load(run: str | Path, device: str = "cpu", *, env: str = "") -> Agent:
     folder = RunDir.read(Path(run), env)
     weights, words = folder.read_final()
     config, steps = replace(folder.config, device=device), int(words.get("steps", folder.config.total_steps))
-    return _make_agent(config, weights, folder.path, steps, origin=f"{run}/final.safetensors")
+    return make_agent(config, weights, folder.path, steps, origin=f"{run}/final.safetensors")
 
 
 def newest_agent(run: Path, env: str = "") -> tuple[Agent, str]:
@@ -102,7 +102,7 @@ def newest_agent(run: Path, env: str = "") -> tuple[Agent, str]:
         with restoring(f"the newest checkpoint of {run}"):
             weights, which = state["policy"], f"policy at step {step:,}"
     config, origin = replace(folder.config, device="cpu"), f"the {which} of {run}"
-    return _make_agent(config, weights, folder.path, step, origin=origin), which
+    return make_agent(config, weights, folder.path, step, origin=origin), which
 
 
 def newest_checkpoint(folder: RunDir) -> tuple[int, dict[str, Any]]:
@@ -115,7 +115,8 @@ def newest_checkpoint(folder: RunDir) -> tuple[int, dict[str, Any]]:
         return int(state["update"]) * folder.config.batch_size, state["algorithm"]
 
 
-def _make_agent(config: RunConfig, weights: dict[str, torch.Tensor], run: Path, steps: int, *, origin: str) -> Agent:
+def make_agent(config: RunConfig, weights: dict[str, torch.Tensor], run: Path, steps: int, *, origin: str) -> Agent:
+    """The agent with these weights; `origin` names them in the error for weights that do not fit."""
     envs = make_envs(replace(config.env, num_envs=1), seed=config.seed)
     try:
         policy = make_policy(config, envs)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.config import EnvConfig
+from optimist.config import EnvConfig, RunConfig
 from optimist.core.regularizer import OptimisticRegularizer
 from optimist.envs.make import make_envs
 from optimist.envs.tabular.grid import TabularVectorEnv
@@ -76,14 +76,8 @@ def film_agent(
 def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000, env: str = "") -> Film:
     """The episode with the `rank`-th highest return in the newest checkpoint's memory, 1 for the best."""
     folder = RunDir.read(run, env)
-    sil = folder.config.sil
-    anchor = make_anchor(replace(folder.config, device="cpu", sil=replace(sil, enabled=False)))
-    if not isinstance(anchor, OptimisticRegularizer):
-        raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
     step, state = newest_checkpoint(folder)
-    memory = anchor.memory
-    with restoring(f"the newest checkpoint of {run}"):
-        memory.load_state_dict((state["anchor"]["opr"] if sil.enabled else state["anchor"])["memory"])
+    memory = load_memory(folder.config, state, run).memory
     number = len(memory.episodes)
     if not 1 <= rank <= number:
         which = f"--episode must be 1 to {number}, got {rank}" if number else "there is none to show"
@@ -109,6 +103,20 @@ def film_memory(run: Path, rank: int = 1, *, max_steps: int = 2_000, env: str = 
         total += reward
         film.lines.append(_line(t, action, reward, total))
     return film
+
+
+def load_memory(config: RunConfig, state: dict[str, Any], run: Path) -> OptimisticRegularizer:
+    """OPR with the memory and windows of a learner's saved state."""
+    sil = config.sil
+    anchor = make_anchor(replace(config, device="cpu", sil=replace(sil, enabled=False)))
+    if not isinstance(anchor, OptimisticRegularizer):
+        raise ConfigError(f"{run} was trained without OPR and has no memory of good episodes")
+    with restoring(f"a checkpoint of {run}"):
+        saved = state["anchor"]["opr"] if sil.enabled else state["anchor"]
+        anchor.memory.load_state_dict(saved["memory"])
+        anchor.windows.load_state_dict(saved["windows"])
+        anchor.updates, anchor.finished, anchor.steps, anchor.last_phase = saved["counters"]
+    return anchor
 
 
 def _visible(config: EnvConfig, task_seed: int) -> tuple[AnyVectorEnv, str | None]:

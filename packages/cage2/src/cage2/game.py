@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cage2.agents.user import UserAgent, act, finish, load, start
 from cage2.rules.scenario import DECOY, HOST_OF, HOSTS, NOWHERE, RED_SLEEP, RESTORE, VERB_OF
 from cage2.rules.state import NUM_BITS, REDS, check_horizon, decoys_of
 from cage2.vector_env import NEVER, CageVectorEnv
 from cage2.words import describe_action, describe_red
+
+if TYPE_CHECKING:
+    from cage2.traces import Trace
 
 BLUE_WIDTH, RED_WIDTH, GREEN_WIDTH = 23, 27, 5
 SHORT_HOSTS: Final = tuple(host.replace("Enterprise", "Ent") for host in HOSTS)
@@ -83,7 +87,7 @@ def play_game(
     generator = np.random.default_rng(seed)
     start(playing, 1)
     total = 0.0
-    steps = [_step(env, 0, 0, 0.0, 0.0)]
+    steps = [observe_step(env, 0, 0, 0.0, 0.0)]
     for number in range(1, horizon + 1):
         if isinstance(playing, UserAgent):
             playing.where = f"{red}, seed {seed}, step {number}"
@@ -94,14 +98,31 @@ def play_game(
         observations, rewards, *_ = env.step([action])
         reward = round(float(rewards[0]), 1)
         total = round(total + reward, 1)
-        steps.append(_step(env, number, action, reward, total))
+        steps.append(observe_step(env, number, action, reward, total))
     finish(playing)
     name = agent if isinstance(agent, str) else getattr(playing, "name", type(playing).__name__)
     return Game(name, REDS[int(infos["red"][0])], seed, rules, table, green, tuple(steps))
 
 
-def _step(env: CageVectorEnv, number: int, action: int, reward: float, total: float) -> Step:
-    game = env.games[0]
+def observe_step(env: CageVectorEnv, number: int, action: int, reward: float, total: float) -> Step:
+    """The step that the only game of an environment has just taken."""
+    return _step(env.games, 0, number, action, reward, total)
+
+
+def game_of_trace(trace: Trace, name: str) -> Game:
+    """A recorded episode, replayed with its recorded outcomes."""
+    from cage2.verify import replay
+
+    states, _, rewards = replay(trace)
+    totals = np.round(np.concatenate([[0.0], rewards.cumsum()]), 1).tolist()
+    actions = [0, *trace.actions.tolist()]
+    given = [0.0, *np.round(rewards, 1).tolist()]
+    steps = [_step(states, t, t, actions[t], given[t], totals[t]) for t in range(len(states))]
+    return Game(name, trace.red, 0, trace.rules, trace.table, trace.green, tuple(steps))
+
+
+def _step(games: NDArray[np.void], index: int, number: int, action: int, reward: float, total: float) -> Step:
+    game = games[index]
     held, owned = int(game["held"]), int(game["owned"])
     return Step(
         number=number,
@@ -114,7 +135,7 @@ def _step(env: CageVectorEnv, number: int, action: int, reward: float, total: fl
         bits=tuple(game["seen"]["bits"].tolist()),
         access=tuple((held >> h & 1) + (owned >> h & 1) for h in range(len(HOSTS))),
         seen=tuple(bool(ports) for ports in game["known_ports"]),
-        decoys=decoys_of(env.games, 0),
+        decoys=decoys_of(games, index),
         ot_running=bool(game["ot_running"]),
     )
 

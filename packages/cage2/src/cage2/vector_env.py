@@ -207,6 +207,19 @@ class CageVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], NDArray[Any]]
         infos["_final_obs"] = infos["_final_info"] = outputs.truncated
         return *outputs, infos
 
+    def episode_starts(self) -> NDArray[np.int64]:
+        """What restores games at step 0, [N, 3]: the two halves of the random state, and the attacker."""
+        return np.column_stack([self.games["random"].view(np.int64), self.games["red"].astype(np.int64)])
+
+    def restore_starts(self, starts: ArrayLike) -> NDArray[np.int8]:
+        """Put all games at the starts that `episode_starts` gave; returns the observations."""
+        rows = np.asarray(starts, np.int64).reshape(self.num_envs, 3)
+        observations, _ = self.reset(seed=0)
+        self.games["random"] = rows[:, :2].view(np.uint64)
+        self.games["red"] = rows[:, 2]
+        self._red = self._attackers()
+        return observations
+
     def describe(self, action: int) -> str:
         """An action in words, such as `Restore User3`."""
         return describe_action(self._checked_action(action))

@@ -61,7 +61,7 @@ const cage2Replay = (() => {
   }, "");
   const badge = (level, saw) => (level ? [level === 3 ? svg("rect", { x: -9, y: -9, width: 18, height: 18, rx: 2 }) : svg("circle", { r: 9 }), svg("text", { y: 4 }, ["", saw ? "?" : "s", "U", "P"][level])] : []);
   const decoy = (name, x, y) => svg("g", { class: "decoy", transform: `translate(${x} ${y})` }, svg("rect", { width: 21, height: 16, rx: 3 }), svg("text", { x: 10.5, y: 12.5 }, name.slice(0, 2)));
-  const sign = (wide, ...drawn) => svg("svg", { class: "map sign", viewBox: `0 0 ${wide} 20`, style: `width:${wide / 16}rem`, "aria-hidden": "true" }, ...drawn);
+  const sign = (wide, ...drawn) => { const node = svg("svg", { class: "map sign", viewBox: `0 0 ${wide} 20`, "aria-hidden": "true" }, ...drawn); node.style.width = `${wide / 16}rem`; return node; };
   const level = (which, saw) => sign(20, svg("g", { class: `a-${LEVELS[which]}` }, svg("g", { class: "badge", transform: "translate(10 10)" }, ...badge(which, saw))));
   const icon = name => `<svg viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
   const PAGE = `<div class="column">
