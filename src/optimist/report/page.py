@@ -46,7 +46,8 @@ def render_page(title: str, sections: Sequence[Section], problems: Sequence[Prob
     """The whole file, style included."""
     found = {kind: [problem for problem in problems if problem.kind == kind] for kind in PROBLEMS}
     groups = [(*PROBLEMS[kind], group) for kind, group in found.items() if group]
-    style = resources.files("optimist.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    templates = resources.files("optimist.report").joinpath("templates")
+    style = "".join(templates.joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "report.css"))
     return render("page.html", title=title, sections=sections, groups=groups, most=MAX_OPEN, style=style, **values)
 
 
