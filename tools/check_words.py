@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 FOLDERS = ["src", "packages", "tests", "docs", "examples", "benchmarks", "experiments"]
-SEARCHED = [*FOLDERS, ":(glob)*.md", "pyproject.toml", "Makefile", ":!tests/docs/test_words.py"]
+SEARCHED = [*FOLDERS, ":(glob)*.md", "pyproject.toml", "Makefile", ":!tests/docs/test_words.py", ":!*/vendor/*"]
 SUFFIXES = {".py", ".md", ".toml", ".html", ".css", ".js", ".cpp", ".h", ""}
 MAX_ALLOWED = 40
 

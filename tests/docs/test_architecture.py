@@ -31,7 +31,7 @@ def test_the_walk_visits_the_stations_from_the_command_to_the_checkpoint():
 
 def test_the_folders_are_the_layers_of_pyproject_in_order():
     (layers,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
-    names = [name for layer in layers for name in re.findall(r"\w+", layer) if name not in ("__main__", "ui")]
+    names = [name for layer in layers for name in re.findall(r"\w+", layer) if name != "__main__"]
     assert list(FOLDERS) == names, "change the table of docs/architecture.md as [tool.importlinter] has it"
 
 

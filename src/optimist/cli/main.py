@@ -27,6 +27,7 @@ COMMANDS = {
     "export": "export a run's policy to CybORG or ONNX",
     "watch": "write a video of a run's policy, or of an episode in its memory",
     "report": "write a page of tables, figures and intervals about runs",
+    "ui": "serve a page of runs, memories, replays and reports",
     "presets": "list the presets",
     "games": "list the Atari games and their published scores",
     "score": "score runs in the nine cells of CAGE Challenge 2",

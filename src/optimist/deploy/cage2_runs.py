@@ -47,7 +47,11 @@ class TrainedRun:
     @classmethod
     def load(cls, path: str) -> TrainedRun:
         """Load the run in this folder; raises if it is not a run on CAGE 2."""
-        agent = load(path)
+        return cls.of(path, load(path))
+
+    @classmethod
+    def of(cls, path: str, agent: Agent) -> TrainedRun:
+        """The run of an agent, which may be from a checkpoint; raises if it is not a run on CAGE 2."""
         env = agent.config.env
         if env.id not in (PLAIN, CARDIFF, EXPERT):
             raise ConfigError(f"{path} was trained on {env.id}; expected CAGE 2")
