@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,9 @@ VIEWS = ("/runs", "/memory?run=deepsea-opr", "/cage2?blue=react&step=3", "/repor
 def until(page, expression, seconds=90):
     """Wait for an expression of the page; playwright's own wait needs eval, which the page does not allow."""
     for _ in range(seconds * 10):
-        if page.evaluate(expression):
-            return
+        with suppress(Exception):  # the page is being replaced by the next one
+            if page.evaluate(expression):
+                return
         page.wait_for_timeout(100)
     raise AssertionError(f"{expression} did not become true at {page.url}")
 
@@ -154,11 +156,11 @@ def test_a_stored_cage2_episode_is_shown_with_what_was_true(site, open_page):
 
 def test_a_run_is_started_watched_stopped_and_resumed_from_the_page(tmp_path, open_page):
     with serving(tmp_path, control=True) as site:
-        page = open_page(site.address + "/runs/new?preset=deepsea/opr")
-        page.fill("input[name=size]", "4")
+        page = open_page(site.address + "/runs/new?preset=deepsea/opr&size=4&checkpoint_every=2000")
         page.fill("input[name=total_steps]", "2000000")
-        page.fill("input[name=checkpoint_every]", "2000")
-        until(page, "document.querySelector('.command').textContent.includes('--checkpoint-every 2000')")
+        page.keyboard.press("Tab")
+        until(page, "document.querySelector('.command').textContent.includes('--total-steps 2000000')")
+        assert "token" not in page.url
         page.click("button.main")
         page.wait_for_selector("[id^=stop-]")
         (folder,) = (path for path in tmp_path.iterdir() if path.name.startswith("deepsea"))

@@ -173,7 +173,7 @@ function playbackView() {
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (way) (event.shiftKey ? jump : step => go(now + step))(way);
     else if (event.key === "Home") go(1); else if (event.key === "End") go(last);
-    else if (event.key === " " && !event.target.closest("button, a")) play(); else return;
+    else if (event.key === " " && !event.target.closest("button")) play(); else return;
     event.preventDefault();
   };
   slider.addEventListener("input", () => go(Number(slider.value)));
@@ -189,5 +189,5 @@ document.addEventListener("DOMContentLoaded", () => {
     step: Number(address.get("step")), show: $("#replay").classList.contains("blind") ? "saw" : address.get("show"),
     onChange: (step, show) => { address.set("step", step); if (show === "saw") address.set("show", "saw"); else address.delete("show"); history.replaceState(null, "", `?${address}`); },
   });
-  $("[data-submits]")?.addEventListener("change", event => event.currentTarget.submit());
+  $("[data-submits]")?.addEventListener("change", ({ currentTarget: form }) => { const now = new URLSearchParams([...new FormData(form)].filter(([name, value]) => name !== "token" && value)); location.search = now; });
 });
