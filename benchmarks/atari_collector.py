@@ -1,8 +1,8 @@
-"""Time of the Atari collector alone, without updates, for several numbers and types of workers.
+"""Time of the Atari collector alone, without updates, for both emulators and several numbers of workers.
 
-    python benchmarks/atari_collector.py --game Pong --workers 64,8,4,idle,threads 64,8,4,idle,processes --out x.jsonl
+    python benchmarks/atari_collector.py --game Pong --workers 64,8,0,idle,ale 64,8,4,idle,a2600 --out x.jsonl
 
-Each value is num_envs,num_workers,threads,priority,worker_type. A row has steps/s, busy cores, batches per rollout and
+Each value is num_envs,num_workers,threads,priority,emulator. A row has steps/s, busy cores, batches per rollout and
 slots per batch, and the mean microseconds of the Python code in between: submitting a batch, sending actions, storing
 results. `--actions random` replaces the policy: the gap to the emulators alone (`optimist bench atari`) is then the
 time spent waiting for the last slot, and the gap to a row with the policy is the time of its batches. Between rollouts
@@ -34,7 +34,7 @@ from optimist.tracking.run_dir import RunDir
 from optimist.training.trainer import Trainer
 
 PARTS = {"submit": (BatchActor, "submit"), "send": (AtariVectorEnv, "send"), "store": (AtariColumns, "add_results")}
-WORKERS = ["8,4,2,normal,threads", "8,4,2,normal,processes", "64,8,4,idle,threads", "64,8,4,idle,processes"]
+WORKERS = ["8,4,0,normal,ale", "8,4,0,normal,a2600", "64,8,0,idle,ale", "64,8,0,idle,a2600"]
 WARM_UP = 3
 """Rollouts that are not measured: graphs are captured, first episodes end."""
 
@@ -53,12 +53,12 @@ def main() -> None:
         act_at_random()
     times = time_parts()
     for workers in args.workers:
-        num_envs, num_workers, threads, priority, worker_type = workers.split(",")
+        num_envs, num_workers, threads, priority, emulator = workers.split(",")
         kwargs = {
             "num_workers": int(num_workers),
             "threads": int(threads),
             "priority": priority,
-            "worker_type": worker_type,
+            "emulator": emulator,
         }
         row = {"game": args.game, "actions": args.actions, "num_envs": int(num_envs), **kwargs}
         row |= measure(args.game, int(num_envs), kwargs, args.device, args.seconds, args.pause, times)

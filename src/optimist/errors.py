@@ -84,5 +84,5 @@ def missing_extra(what: str, extra: str, package: str) -> MissingExtra:
 
 def install_command(extra: str) -> str:
     """The pip command that installs an extra, and where to run it: no release is on a package index yet."""
-    package = "./packages/cage2 " if extra == "cage2" else ""
+    package = {"cage2": "./packages/cage2 ", "console": "./packages/a2600 "}.get(extra, "")
     return f"pip install {package}'.[{extra}]' in the clone of optimist"

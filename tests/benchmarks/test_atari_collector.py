@@ -13,15 +13,15 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 @pytest.mark.parametrize("actions", ["policy", "random"])
 def test_each_setup_has_a_row_with_its_parts(tmp_path, actions):
     command = [sys.executable, str(FOLDER / "atari_collector.py"), "--game", "Pong", "--workers"]
-    command += ["2,2,1,normal,processes", "2,1,1,idle,threads"]
+    command += ["2,2,0,normal,ale", "2,1,1,normal,ale"]
     command += ["--actions", actions, "--seconds", "0", "--device", "cpu", "--out", str(tmp_path / "rows.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     setups = [
-        tuple(row[name] for name in ("num_envs", "num_workers", "threads", "priority", "worker_type")) for row in rows
+        tuple(row[name] for name in ("num_envs", "num_workers", "threads", "priority", "emulator")) for row in rows
     ]
-    assert setups == [(2, 2, 1, "normal", "processes"), (2, 1, 1, "idle", "threads")]
+    assert setups == [(2, 2, 0, "normal", "ale"), (2, 1, 1, "normal", "ale")]
     for row in rows:
         assert row["steps_per_second"] > 0
         assert row["actions"] == actions

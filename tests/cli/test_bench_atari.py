@@ -13,6 +13,7 @@ from optimist.cli import bench_atari
 from optimist.cli.main import main
 from optimist.config import DQNConfig, EnvConfig, PPOConfig, RunConfig
 from optimist.envs.atari import bench
+from optimist.envs.atari.console_emulators import choose_emulator
 from optimist.envs.atari.subprocess_emulators import SUPPORTED
 from optimist.presets import get_preset
 from optimist.training import speed
@@ -31,8 +32,9 @@ def test_emulators_alone(capsys):
     assert main(["bench", "atari", "--game", "Pong", "--seconds", "0.1", "--presets", "--json"]) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["game"] == "Pong"
-    assert {"2 envs, 1 worker, threads", "2 envs, threads"} <= set(result["emulator"])
-    assert ("2 envs, processes" in result["emulator"]) == SUPPORTED
+    assert "2 envs, ale-py, one thread" in result["emulator"]
+    assert ("2 envs, ale-py, processes" in result["emulator"]) == SUPPORTED
+    assert ("2 envs, a2600" in result["emulator"]) == (choose_emulator("auto", "Pong") == "a2600")
     assert all(speed > 0 for speed in result["emulator"].values())
     assert result["training"] == {}
 
@@ -48,7 +50,7 @@ def test_progress_reports_each_measurement(capsys, monkeypatch):
     assert main(["bench", "atari", "--game", "Pong", "--seconds", "0.1", "--presets", "--json"]) == 0
     reports = [*measured, capsys.readouterr().err]
     assert reports[0].startswith(f"{len(measured)} measurements of 0.1 s each")
-    assert reports[0].endswith("\nmeasuring Pong, emulator alone, 2 envs, 1 worker, threads ... ")
+    assert reports[0].endswith("\nmeasuring Pong, emulator alone, 2 envs, ale-py, one thread ... ")
     assert all(report.startswith("4,772 steps/s\n") for report in reports[1:])
     assert reports[-1] == "4,772 steps/s\n"
 
@@ -75,53 +77,54 @@ def test_training_speed_is_reported_with_its_share_of_the_emulator(monkeypatch, 
 @pytest.mark.parametrize("memory", [{}, {"gpu_bytes": 120.5 * 2**30}])
 def test_tables_fit_80_columns_without_truncation(memory, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    shares = {f"share_of_emulator_{how}": 1.0 for how in ("at_this_size", "in_threads", "at_its_best")}
+    shares = {f"share_of_emulator_{how}": 1.0 for how in ("ale", "at_this_size", "at_its_best")}
     figures = {"num_envs": 128, "steps_per_second": 123456.7, "start_up_seconds": 22.2, **shares, **memory}
     training = {"atari/fast-rainbow": figures, "atari/ppo": figures}
-    result = {"game": "Pong", "device": "CPU", "cores": 2, "emulator": {"8 envs, processes": 900.0}}
+    result = {"game": "Pong", "device": "CPU", "cores": 2, "emulator": {"8 envs, ale-py, processes": 900.0}}
     bench_atari.print_figures(result | {"training": training, "opr_over_ppo": {}})
     out = capsys.readouterr().out
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 80
-    assert all(name in out for name in (*training, "8 envs, processes", "123,457", "same", "start"))
+    assert all(name in out for name in (*training, "8 envs, ale-py, processes", "123,457", "same", "start"))
     assert ("GiB" in out) == bool(memory)
 
 
 def test_shares_refer_to_the_fastest_emulator_of_their_kind(monkeypatch):
     def speed_of(game, setup, seconds):
-        return {"threads": 100.0, "processes": 250.0}[setup.worker_type] * (2 if setup.num_envs == 64 else 1)
+        speed = {"ale": 100.0, "a2600": 250.0}[setup.emulator] / (2 if setup.worker_type == "none" else 1)
+        return speed * (2 if setup.num_envs == 64 else 1)
 
     monkeypatch.setattr(bench, "SIZES", (8, 64))
+    monkeypatch.setattr(bench, "SUPPORTED", True)
+    monkeypatch.setattr(bench, "choose_emulator", lambda name, game: "a2600")
     monkeypatch.setattr(bench, "find_spec", lambda name: None)
     monkeypatch.setattr(bench, "emulator_speed", speed_of)
     monkeypatch.setattr(speed, "sustained_speed", lambda config, seconds: {"steps_per_second": 50.0})
     figures = bench_atari.measure("Pong", "cpu", 0.1, ["atari/ppo"])["training"]["atari/ppo"]
-    assert figures["share_of_emulator_in_threads"] == 0.5
-    assert figures["share_of_emulator_at_this_size"] == (0.2 if SUPPORTED else 0.5)
-    assert figures["share_of_emulator_at_its_best"] == (0.1 if SUPPORTED else 0.25)
+    assert figures["share_of_emulator_ale"] == 0.5
+    assert figures["share_of_emulator_at_this_size"] == 0.2
+    assert figures["share_of_emulator_at_its_best"] == 0.1
 
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_envpool_is_measured_if_it_is_installed(monkeypatch, installed):
     speeds = {
-        "8 envs, 1 worker, threads": 80.0,
-        "8 envs, threads": 100.0,
-        "64 envs, threads": 110.0,
-        "8 envs, processes": 125.0,
-        "64 envs, processes": 130.0,
+        "8 envs, ale-py, one thread": 80.0,
+        "8 envs, ale-py, processes": 125.0,
+        "64 envs, ale-py, processes": 130.0,
     }
     if installed:
         speeds |= {"8 envs, EnvPool": 150.0, "64 envs, EnvPool": 200.0}
     monkeypatch.setattr(bench, "SIZES", (8, 64))
     monkeypatch.setattr(bench, "SUPPORTED", True)
+    monkeypatch.setattr(bench, "choose_emulator", lambda name, game: "ale")
     monkeypatch.setattr(bench, "find_spec", lambda name: installed)
     monkeypatch.setattr(bench, "emulator_speed", lambda game, setup, seconds: speeds[setup.name])
     monkeypatch.setattr(speed, "sustained_speed", lambda config, seconds: {"steps_per_second": 50.0})
     result = bench_atari.measure("Pong", "cpu", 0.1, ["atari/ppo"])
     assert result["emulator"] == speeds
     figures = result["training"]["atari/ppo"]
-    assert figures["share_of_emulator_at_this_size"] == 0.4  # of ale-py
-    assert figures["share_of_emulator_in_threads"] == 0.5
+    assert figures["share_of_emulator_ale"] == figures["share_of_emulator_at_this_size"] == 0.4
     assert figures["share_of_emulator_at_its_best"] == 50 / (200 if installed else 130)
 
 

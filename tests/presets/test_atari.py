@@ -70,9 +70,3 @@ def test_long_gives_fifty_million_steps(name):
     short, long = get_preset(f"atari/{name}")(), get_preset(f"atari/{name}")(long=True)
     assert (short.total_steps, long.total_steps) == (10_000_000, 50_000_000)
     assert short.algorithm == long.algorithm
-
-
-def test_checkpoints_are_further_apart_than_the_longest_episode():
-    for name in ("ppo", "opr", "paper", "fast"):  # episodes restart there; 27,000 steps are the time limit
-        config = get_preset(f"atari/{name}")()
-        assert config.checkpoint_every / config.env.num_envs > 27_000

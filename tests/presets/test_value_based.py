@@ -42,7 +42,6 @@ def test_fast_atari_learners_replay_as_many_rows_in_fewer_minibatches(fast, plai
     replayed = ours.gradient_steps * ours.minibatch_size / fast.batch_size
     assert replayed == theirs.gradient_steps * theirs.minibatch_size / plain.batch_size == 8
     assert (fast.env.num_envs, ours.minibatch_size, fast.policy_lag) == (64, 128, 1)
-    assert fast.checkpoint_every / fast.env.num_envs > 27_000  # the longest episode
     assert ours.learning_rate == 4 * theirs.learning_rate
     assert fast.env.kwargs["life_loss_ends"] is plain.env.kwargs["life_loss_ends"]
 

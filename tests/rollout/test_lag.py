@@ -21,7 +21,14 @@ CARTPOLE = EnvConfig(id="CartPole-v1", num_envs=3)
 BREAKOUT = EnvConfig(
     id="optimist/Atari-v0",
     num_envs=2,
-    kwargs={"game": "Breakout", "sticky": 0.0, "threads": 1, "max_frames": 40, "num_workers": 2},
+    kwargs={
+        "game": "Breakout",
+        "sticky": 0.0,
+        "emulator": "ale",
+        "worker_type": "none",
+        "max_frames": 40,
+        "num_workers": 2,
+    },
     clip_rewards=True,
     frame_stack=4,
 )

@@ -189,7 +189,7 @@ def test_a_finished_run_without_checkpoints_is_refused_and_not_changed(tmp_path)
 
 def test_a_run_can_be_resumed_with_another_number_of_workers(tmp_path):
     """Action noise is drawn for each step of each environment, so workers affect speed only."""
-    kwargs = {"game": "Pong", "sticky": 0.0, "threads": 1, "num_workers": 2}
+    kwargs = {"game": "Pong", "sticky": 0.0, "emulator": "ale", "worker_type": "none", "num_workers": 2}
     env = EnvConfig(id="optimist/Atari-v0", num_envs=2, kwargs=kwargs, frame_stack=4)
     config = dataclasses.replace(PENDULUM, env=env, network=NetworkConfig(kind="nature_cnn", cnn_features=8))
     config = dataclasses.replace(config, total_steps=16, algorithm=PPOConfig(rollout_steps=8, epochs=1))

@@ -180,6 +180,11 @@ class Learner:
         scheduled = self.config.learning_rate_schedule != "constant"
         load_moments(self.optimizer, state, scheduled={"lr"} if scheduled else ())
 
+    @property
+    def keeps_unfinished(self) -> bool:
+        """Whether unfinished episodes can continue after `load_state_dict`."""
+        return True
+
     def forget_unfinished(self) -> None:
         """Drop unfinished episodes: their environments have been reset."""
         self.anchor.forget_unfinished()

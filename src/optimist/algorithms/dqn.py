@@ -216,6 +216,11 @@ class DQN(Learner):
         require_finite(known)
         return known
 
+    @property
+    def keeps_unfinished(self) -> bool:
+        """Whether the replay is saved, or needs no earlier frames of an episode."""
+        return self.config.save_replay or self.replay.frame_stack == 1
+
     def forget_unfinished(self) -> None:
         """Drop unfinished episodes: their environments have been reset."""
         super().forget_unfinished()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from optimist.envs.atari.bench import EmulatorSetup
 
 TRAINED = ("atari/ppo", "atari/opr", "atari/paper", "atari/fast-ppo", "atari/fast")
-ALE = "ale-py"
 RATIOS = (("8 envs", "atari/opr", "atari/ppo"), ("fast", "atari/fast", "atari/fast-ppo"))
 """Presets with OPR and without that are compared."""
 
@@ -66,7 +65,7 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
     from optimist.envs.atari import bench
 
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    setups = bench.emulator_setups()
+    setups = bench.emulator_setups(game)
     _report(f"{len(setups) + len(presets)} measurements of {seconds:g} s each; starting them may take longer")
     speeds: dict[EmulatorSetup, float] = {}
     for setup in setups:
@@ -96,17 +95,20 @@ def measure(game: str, device: str | None, seconds: float, presets: list[str]) -
 def _measure_training(
     preset: str, game: str, device: str, seconds: float, speeds: Mapping[EmulatorSetup, float]
 ) -> dict[str, Any]:
-    """Speed of training, and its share of the fastest emulators: with as many environments, with these in threads of
-    one process, and of all."""
+    """Speed of training, and its share of the fastest emulators: with as many environments, by ale-py and by any, and
+    of all."""
     from optimist.presets import get_preset
     from optimist.training.speed import sustained_speed
 
     config = replace(get_preset(preset)(game=game), device=device)
     figures = sustained_speed(config, seconds)
     num_envs = config.env.num_envs
-    same_size = {setup: speed for setup, speed in speeds.items() if (setup.num_envs, setup.emulator) == (num_envs, ALE)}
-    in_threads = [speed for setup, speed in same_size.items() if setup.worker_type == "threads"]
-    compared = {"at_this_size": same_size.values(), "in_threads": in_threads, "at_its_best": speeds.values()}
+    same_size = [setup for setup in speeds if setup.num_envs == num_envs and setup.emulator != "EnvPool"]
+    compared = {
+        "ale": [speeds[setup] for setup in same_size if setup.emulator == "ale"],
+        "at_this_size": [speeds[setup] for setup in same_size],
+        "at_its_best": speeds.values(),
+    }
     for name, found in compared.items():
         if found:
             figures[f"share_of_emulator_{name}"] = figures["steps_per_second"] / max(found)
@@ -128,13 +130,13 @@ def _print_training(result: dict[str, Any]) -> None:
     """Print a row for each preset, on a GPU with its memory."""
     on_gpu = any("gpu_bytes" in figures for figures in result["training"].values())
     caption = (
-        "same, threads, best: share of the fastest emulator with as many envs, of that in threads, and of all; "
+        "ale, same, best: share of the fastest emulator with as many envs, of ale-py and of all, and at any size; "
         "start: seconds to the end of the first update" + "; GiB: GPU memory" * on_gpu
     )
-    header = ["preset", "envs", "steps/s", "same", "threads", "best", "start", *["GiB"] * on_gpu]  # 80 columns are full
+    header = ["preset", "envs", "steps/s", "ale", "same", "best", "start", *["GiB"] * on_gpu]  # 80 columns are full
     rows = []
     for name, figures in result["training"].items():
-        shares = [figures.get(f"share_of_emulator_{share}") for share in ("at_this_size", "in_threads", "at_its_best")]
+        shares = [figures.get(f"share_of_emulator_{share}") for share in ("ale", "at_this_size", "at_its_best")]
         row = [name, str(figures["num_envs"]), f"{figures['steps_per_second']:,.0f}"]
         row += ["–" if share is None else f"{share:.0%}" for share in shares]
         row.append(f"{figures['start_up_seconds']:.1f}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -177,22 +177,26 @@ class EpisodeBuilder:
     def state_dict(self) -> dict[str, Any]:
         """The unfinished episodes, exactly."""
         times = self._times_in_use()
+        time, stream = self._cells_in_use(times)
         return {
             "time": self.time,
             "starts": list(self.starts),
             "returns": self.returns.clone(),
             "times": times,
             "size": len(self.history["rewards"]) if self.history else 0,
-            "history": {name: rows[times % len(rows)] for name, rows in self.history.items()},
+            "steps": {name: rows[times[time] % len(rows), stream] for name, rows in self.history.items()},
             "openings": {} if self.openings is None else {"frames": self.openings},
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device | str = "cpu") -> None:
         """Restore `state_dict`."""
         self.time, self.starts, self.returns = state["time"], list(state["starts"]), state["returns"].clone()
-        self.history = {name: rows.to(device) for name, rows in state["history"].items()}
-        if self.history:
-            self._resize(state["size"], state["times"], lambda rows, _: rows)
+        time, stream = self._cells_in_use(times := state["times"])
+        self.history = {}
+        for name, saved in state["steps"].items():
+            rows = saved.to(device).new_zeros((state["size"], len(self.starts), *saved.shape[1:]))
+            rows[times[time] % state["size"], stream] = saved.to(device)
+            self.history[name] = rows
         self.openings = state["openings"]["frames"].to(device) if state["openings"] else None
         if self.history:
             (shape, dtype), action = _kind_of(self.history["frames"]), _kind_of(self.history["actions"])
@@ -246,16 +250,16 @@ class EpisodeBuilder:
         if len(in_use) + num_steps > size:
             limit = self.max_steps + self.frame_stack - 1 + num_steps
             grown = max(len(in_use) + num_steps, min(2 * size, limit))
-            self._resize(grown, in_use, lambda old, times: old[times % len(old)])
+            self._resize(grown, in_use)
             size = grown
         positions = torch.arange(self.time, self.time + num_steps) % size
         for name, new in rows.items():
             self.history[name][positions] = new.detach().to(self.history[name].dtype)
 
-    def _resize(self, size: int, times: Tensor, pick: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def _resize(self, size: int, times: Tensor) -> None:
         for name, old in self.history.items():
             grown = old.new_zeros((size, *old.shape[1:]))
-            grown[times % size] = pick(old, times)
+            grown[times % size] = old[times % len(old)]
             self.history[name] = grown
 
     def _times_in_use(self) -> Tensor:
@@ -263,6 +267,11 @@ class EpisodeBuilder:
         oldest = self.time - self.max_steps - self.frame_stack + 1
         begin = max(min(self.starts, default=self.time), oldest, 0)
         return torch.arange(min(begin, self.time), self.time)
+
+    def _cells_in_use(self, times: Tensor) -> tuple[Tensor, Tensor]:
+        """Indices into `times`, and streams, of the rows that the unfinished episode of each stream may still need."""
+        cells = (times[:, None] >= torch.tensor(self.starts)).nonzero()
+        return cells[:, 0], cells[:, 1]
 
     def _keep_openings(self, obs: Tensor) -> None:
         """Keep the older frames of the first observation of each unfinished episode."""

@@ -38,6 +38,8 @@ class Family:
     """Keyword through which a run's seed fixes the task itself, apart from what happens in it."""
     check: Callable[[Keywords], None] | None = None
     """Raises if the keywords name no task, without making an environment."""
+    resolve: Callable[[Keywords], dict[str, Any]] | None = None
+    """Replaces keywords that leave a choice to this machine by what it chooses, as a run's config stores it."""
     normalized_score: Callable[[str, Any], Any] | None = None
     """(label, return) → score on a scale that all tasks of the family share, for aggregates in reports."""
     install: str = ""

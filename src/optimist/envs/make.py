@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,12 @@ def check_env(config: EnvConfig) -> None:
     check = family_of(config.id).check
     if check is not None:
         check(config.kwargs)
+
+
+def resolved(config: EnvConfig) -> EnvConfig:
+    """The config with what is left to this machine decided, as a run stores it."""
+    resolve = family_of(config.id).resolve
+    return config if resolve is None else replace(config, kwargs=resolve(config.kwargs))
 
 
 def _vectorize_mode(config: EnvConfig, spec: EnvSpec) -> VectorizeMode:

@@ -7,7 +7,7 @@ and without them belong in different columns.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from optimist.config import (
     A2CConfig,
@@ -27,6 +27,10 @@ from optimist.presets.registry import VALUE_BASED_OPR, Method, register
 
 GameName = Annotated[str, "One of the games `optimist games` lists, for example Pong."]
 Sticky = Annotated[float, "Probability that the console repeats the previous action; 0.25 in Machado et al. (2018)."]
+Emulator = Annotated[
+    Literal["auto", "ale", "a2600"],
+    "ale-py, or the console of packages/a2600, which plays the same games faster; auto: a2600 where it is installed.",
+]
 Long = Annotated[bool, "50 million steps (200M frames) instead of 10 million (40M frames)."]
 
 # CleanRL's ppo_atari: 8 environments × 128 steps, 4 passes of 4 minibatches, learning rate to 0.
@@ -142,9 +146,8 @@ PAPER_RUN: dict[str, Any] = {
     "evaluate_in": "background",
 }
 # Many emulators profit from more workers than cores, at a priority that lets the learner run first.
-MANY: dict[str, Any] = {"num_envs": 64, "kwargs": {"num_workers": 0, "worker_type": "auto", "priority": "idle"}}
-FAST_CHECKPOINTS = 2_500_000  # 39,000 steps of each of 64 environments: longer than any game
-FAST_RUN: dict[str, Any] = {"env": MANY, "checkpoint_every": FAST_CHECKPOINTS}
+MANY: dict[str, Any] = {"num_envs": 64, "kwargs": {"priority": "idle"}}
+FAST_RUN: dict[str, Any] = {"env": MANY, "checkpoint_every": 2_500_000}
 SIL_ENV: dict[str, Any] = {"env": {"num_envs": 16, "kwargs": {"life_loss_ends": False}}}  # the SIL authors'
 SMOKE_RUN: dict[str, Any] = {
     "total_steps": 10_240,
@@ -233,15 +236,21 @@ SMOKE = {
 }
 
 
-def smoke(method: Method, game: GameName = "Pong", sticky: Sticky = 0.0) -> RunConfig:
+def smoke(method: Method, game: GameName = "Pong", sticky: Sticky = 0.0, emulator: Emulator = "auto") -> RunConfig:
     """An Atari game, for a run of fixed length."""
-    return atari(method, game, sticky)
+    return atari(method, game, sticky, emulator)
 
 
-def atari(method: Method, game: GameName = "Pong", sticky: Sticky = 0.0, long: Long = False) -> RunConfig:
+def atari(
+    method: Method,
+    game: GameName = "Pong",
+    sticky: Sticky = 0.0,
+    emulator: Emulator = "auto",
+    long: Long = False,
+) -> RunConfig:
     """An Atari game; `optimist games` lists their names."""
     value_based = isinstance(method.algorithm, ValueBasedConfig)
-    kwargs = {"game": game, "sticky": sticky, "num_workers": 0, "worker_type": "auto"}
+    kwargs = {"game": game, "sticky": sticky, "emulator": emulator}
     return RunConfig(
         total_steps=50_000_000 if long else 10_000_000,
         matmul_precision="high",
@@ -257,7 +266,7 @@ def atari(method: Method, game: GameName = "Pong", sticky: Sticky = 0.0, long: L
         ),
         network=NetworkConfig(kind="nature_cnn", initialization="default" if value_based else "orthogonal"),
         algorithm=method.algorithm,
-        checkpoint_every=1_000_000,  # games restart there: rarely, so that few long ones are cut off
+        checkpoint_every=1_000_000,  # with M and the games in play, a checkpoint may have more than a gigabyte
         log_every=256 if value_based else 1,  # updates: 8,192 steps
         final_episodes=30,
     )

@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +124,12 @@ def _check_node(folder: SweepFolder, task: Mapping[str, Any]) -> None:
 
 
 def _train_or_resume(path: Path, config: RunConfig, lock_timeout: float) -> None:
+    from optimist.envs.make import resolved
     from optimist.tracking.run_dir import RunDir
     from optimist.training.resume import resume
     from optimist.training.trainer import train
 
+    config = replace(config, env=resolved(config.env))
     until = time.monotonic() + lock_timeout
     while True:
         try:

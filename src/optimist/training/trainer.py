@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +15,7 @@ import torch
 from optimist.config import RunConfig
 from optimist.config.toml import to_toml
 from optimist.cuda.device import as_device_errors, initializing_gpu
-from optimist.envs.make import make_envs
+from optimist.envs.make import make_envs, resolved
 from optimist.envs.wrappers import can_save_state, restore_state, saved_state
 from optimist.errors import ConfigError, NonFiniteLoss, WorkerDied
 from optimist.signals import Interrupt, Stopped, interrupts
@@ -38,6 +39,7 @@ METRICS = {
 
 def train(config: RunConfig, out: Path | None = None, *, progress: bool = True) -> dict[str, Any]:
     """Train one run into a new folder and return its summary."""
+    config = replace(config, env=resolved(config.env))
     with RunDir.create(out, config) as run, with_resume_hint(run):
         return Trainer(config, run).run(progress=progress)
 
@@ -161,7 +163,7 @@ class Trainer:
             "collector": self.collector.state_dict(),
             "scores": self.scores.state_dict(),
             "evaluation": self.evaluations.state_dict(),
-            "envs": saved_state(self.envs) if self.saves_envs else None,
+            "envs": saved_state(self.envs) if self.saves_envs and self.algorithm.keeps_unfinished else None,
         }
 
     def load_state_dict(self, state: dict[str, Any], *, weights_only: bool = False) -> None:
@@ -174,10 +176,10 @@ class Trainer:
         self.algorithm.load_state_dict(state["algorithm"])
         self.collector.load_state_dict(state["collector"])
         self.evaluations.load_state_dict(state["evaluation"])
-        if self.saves_envs:
-            restore_state(self.envs, state["envs"])
-        else:
+        if state["envs"] is None:
             self._restart_envs()
+        else:
+            restore_state(self.envs, state["envs"])
 
     def _log(self, metrics: dict[str, float], writers: Writers, display: Progress) -> None:
         for earlier in self.evaluated[:-1]:  # two results arrived at once

@@ -19,7 +19,15 @@ from optimist.rollout.collector import Collector
 
 
 def rollouts(kind, num_workers=1, greedy=False, rounds=4, **settings):
-    game = {"game": "Breakout", "sticky": 0.0, "threads": 1, "max_frames": 100, "num_workers": num_workers, **settings}
+    game = {
+        "game": "Breakout",
+        "sticky": 0.0,
+        "emulator": "ale",
+        "worker_type": "none",
+        "max_frames": 100,
+        "num_workers": num_workers,
+        **settings,
+    }
     config = EnvConfig(id="optimist/Atari-v0", num_envs=4, kwargs=game, clip_rewards=True, frame_stack=4)
     envs = make_envs(config, seed=0)
     torch.manual_seed(0)
@@ -91,7 +99,7 @@ def test_each_truncated_episode_of_a_rollout_has_its_own_final_observation():
 
 
 def test_resumed_collector_starts_from_its_saved_observations():
-    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "num_workers": 2}
+    game = {"game": "Pong", "sticky": 0.0, "emulator": "ale", "worker_type": "none", "num_workers": 2}
     config = EnvConfig(id="optimist/Atari-v0", num_envs=2, kwargs=game, frame_stack=4)
     envs = make_envs(config, seed=0)
     network = NetworkConfig(kind="nature_cnn", cnn_features=16)
@@ -106,7 +114,14 @@ def test_resumed_collector_starts_from_its_saved_observations():
 
 
 def make_collector(num_workers, **settings):
-    game = {"game": "Pong", "sticky": 0.0, "threads": 1, "num_workers": num_workers, **settings}
+    game = {
+        "game": "Pong",
+        "sticky": 0.0,
+        "emulator": "ale",
+        "worker_type": "none",
+        "num_workers": num_workers,
+        **settings,
+    }
     config = EnvConfig(id="optimist/Atari-v0", num_envs=num_workers, kwargs=game, frame_stack=4)
     envs = make_envs(config, seed=0)
     torch.manual_seed(0)
@@ -162,7 +177,7 @@ def test_slots_with_the_fewest_steps_come_first():
 
 @pytest.mark.parametrize("workers", [{"num_workers": 2}, {"num_workers": 3, "worker_type": "processes"}])
 def test_slots_of_a_group_may_be_in_different_batches(workers):
-    """As on a GPU. A group of threads is stepped once all of its slots have an action."""
+    """As on a GPU."""
     expected = rollouts(AtariCollector, **workers)
 
     class SingleSlots(AtariCollector):
@@ -175,17 +190,17 @@ def test_slots_of_a_group_may_be_in_different_batches(workers):
 
 def test_failed_group_raises_and_leaves_no_step_in_progress():
     envs, _, collector = make_collector(num_workers=3)
-    ale_env = envs.unwrapped.emulators.ale_envs[1]
-    healthy = ale_env.recv
+    emulator = envs.unwrapped.emulators.emulators[1]
+    healthy = emulator.step
 
     def broken():
         healthy()
         raise OSError("the console is on fire")
 
-    ale_env.recv = broken
+    emulator.step = broken
     with pytest.raises(OSError, match="on fire"):
         collector.collect()
-    ale_env.recv = healthy
+    emulator.step = healthy
     collector.restart(3)
     fresh = make_collector(num_workers=3)
     assert collector.obs.tolist() == fresh[2].obs.tolist()
@@ -195,7 +210,7 @@ def test_failed_group_raises_and_leaves_no_step_in_progress():
         opened.close()
 
 
-@pytest.mark.parametrize("workers", ["threads", "processes"])
+@pytest.mark.parametrize("workers", ["none", "processes"])
 def test_interrupt_leaves_no_step_in_progress(workers):
     envs, _, collector = make_collector(num_workers=3, worker_type=workers)
     send, sent = envs.unwrapped.send, []

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from optimist.envs.atari.buffers import SharedBuffers
-from optimist.envs.atari.emulator import Emulator, area_weights
-from optimist.envs.atari.thread_emulators import make_ale_env
+from optimist.envs.atari.emulator import Emulator
+from optimist.envs.atari.resize import area_weights
+from optimist.errors import CheckpointError
+from tests.envs.atari.helpers import ale_env, write_step
 
 SETTINGS = {"sticky": 0.0, "no_ops": 30, "max_frames": 108_000}
 
@@ -46,19 +48,19 @@ def assert_same(one, other):
 )
 def test_results_are_those_of_ales_vector_environment(game, settings):
     emulator, row = make(game, **settings)
-    ale_env = make_ale_env(game, 1, **(SETTINGS | settings), stack=4, threads=1)
+    reference = ale_env(game, **(SETTINGS | settings))
     expected = SharedBuffers.allocate(1, 4)
     ends = 0
     for seed in (5, 6):
-        expected.obs[:], infos = ale_env.reset(seed=np.array([seed]))
+        expected.obs[:], infos = reference.reset(seed=np.array([seed]))
         expected.results["lives"] = infos["lives"]
         row.results[:] = expected.results
         emulator.reset(seed)
         assert_same(row, expected)
         for action in random_actions(emulator, 400, seed):
             step(emulator, row, action)
-            ale_env.send(np.array([action]))
-            expected.write_step(ale_env.recv())
+            reference.send(np.array([action]))
+            write_step(expected, reference.recv())
             assert_same(row, expected)
             if row.results["terminated"][0] or row.results["truncated"][0]:
                 assert np.array_equal(row.final_obs, expected.final_obs)
@@ -147,3 +149,42 @@ def test_episodes_shorter_than_a_step_are_the_same_when_prepared(max_frames):
         step(plain, row, action), step(prepared, other, action)
         assert_same(row, other)
         assert np.array_equal(row.final_obs, other.final_obs)
+
+
+@pytest.mark.parametrize("game", ["Breakout", "Qbert", "IceHockey"])
+@pytest.mark.parametrize("sticky", [0.0, 0.5])
+def test_a_restored_emulator_continues_as_if_nothing_had_happened(game, sticky):
+    """Through ends of episodes; the restored emulator never ran before, or ran something else."""
+    settings = {"max_frames": 300, "sticky": sticky}
+    (one, row), (other, others) = make(game, **settings), make(game, **settings)
+    one.reset(3)
+    for time, action in enumerate(random_actions(one, 200)):
+        if time in (11, 12, 90, 150):
+            one.pre_reset()
+            saved = one.save()
+            assert one.save() == saved
+            if time == 90:
+                other.reset(8)
+            other.load(saved)
+            others.results[:] = row.results
+            assert_same(row, others)
+        step(one, row, action)
+        if time >= 11:
+            step(other, others, action)
+            assert_same(row, others)
+            assert np.array_equal(one.ale.getRAM(), other.ale.getRAM())
+
+
+@pytest.mark.parametrize("damage", [lambda s: s[:100], lambda s: b"", lambda s: s[:2000] + b"xx" + s[2002:]])
+def test_a_damaged_state_is_an_error(damage):
+    emulator, _ = make("Pong")
+    emulator.reset(3)
+    with pytest.raises(CheckpointError, match=r"^the saved state of Pong is damaged; resume an older checkpoint$"):
+        emulator.load(damage(emulator.save()))
+
+
+def test_the_state_of_another_game_is_an_error():
+    pong, seaquest = make("Pong")[0], make("Seaquest")[0]
+    seaquest.reset(3)
+    with pytest.raises(CheckpointError, match="the saved state of Pong is damaged"):
+        pong.load(seaquest.save())

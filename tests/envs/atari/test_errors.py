@@ -96,7 +96,7 @@ def test_multiplayer_games_are_rejected(game):
         (
             {"game": "Pong", "sticky": 0.0, "nonsense": 3},
             UnknownName,
-            r"^no keyword of optimist/Atari-v0 'nonsense'; known: fire_after_life_loss, .*, worker_type",
+            r"^no keyword of optimist/Atari-v0 'nonsense'; known: emulator, fire_after_life_loss, .*, worker_type",
         ),
     ],
 )

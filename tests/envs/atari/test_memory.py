@@ -17,7 +17,7 @@ from optimist.rollout.collector import Collector
 BREAKOUT = EnvConfig(
     id="optimist/Atari-v0",
     num_envs=2,
-    kwargs={"game": "Breakout", "sticky": 0.0, "threads": 1},
+    kwargs={"game": "Breakout", "sticky": 0.0, "emulator": "ale", "worker_type": "none"},
     clip_rewards=True,
     frame_stack=4,
 )

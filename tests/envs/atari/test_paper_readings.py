@@ -13,7 +13,7 @@ from optimist.training.trainer import train
 
 SHORT = {
     "total_steps": 160,
-    "env": {"num_envs": 2, "kwargs": {"max_frames": 80, "threads": 1, "num_workers": 1, "worker_type": "threads"}},
+    "env": {"num_envs": 2, "kwargs": {"max_frames": 80, "emulator": "ale", "num_workers": 1, "worker_type": "none"}},
     "network": {"cnn_features": 16},
     "algorithm": {"rollout_steps": 20, "epochs": 1},
     "evaluate_every": 0,

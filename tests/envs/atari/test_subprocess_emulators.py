@@ -1,4 +1,4 @@
-"""Emulators in worker processes: the results of threads, and no process that outlives its host."""
+"""Emulators in worker processes: the results of the calling thread, and no process that outlives its host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 
 import optimist.envs.atari.vector as vector
 from optimist.envs.atari.buffers import COMMAND_BITS, PRE_RESET
+from optimist.envs.atari.local_emulators import LocalEmulators
 from optimist.envs.atari.subprocess_emulators import SUPPORTED, SubprocessEmulators
-from optimist.envs.atari.thread_emulators import ThreadEmulators
 from optimist.errors import OptimistError
-from tests.envs.atari.helpers import is_alive, make, play, random_actions, wait_until_gone
+from tests.envs.atari.helpers import assert_same, is_alive, make, play, random_actions, wait_until_gone
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="worker processes need Linux")
 SETTINGS = {"sticky": 0.0, "no_ops": 30, "max_frames": 108_000, "stack": 4, "spin_seconds": 0.0, "idle": False}
@@ -34,17 +34,8 @@ def worker_pids(envs):
         return list(map(int, file.read().split()))
 
 
-def assert_same(one, other):
-    """Two results of `play` are the same; rows that `_key` marks as absent are ignored."""
-    for x, y in zip(one, other, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(x[:4], y[:4], strict=True))
-        for key in x[4] if len(x) > 4 else ():
-            present = x[4].get(f"_{key}", np.ones(len(x[0]), bool))
-            assert np.array_equal(x[4][key][present], y[4][key][present]), key
-
-
 @pytest.mark.parametrize("sticky", [0.0, 0.25])
-def test_results_are_those_of_threads(sticky):
+def test_results_are_those_of_the_calling_thread(sticky):
     settings = {"num_envs": 5, "max_frames": 100, "sticky": sticky, "num_workers": 2}  # episodes of 25 steps
     one, other = make("Breakout", **settings), make_in_processes("Breakout", **settings)
     actions = random_actions(one, 120)
@@ -66,7 +57,7 @@ def test_returned_observations_are_copies():
     envs.close()
 
 
-def test_masked_resets_with_seeds_and_without_are_those_of_threads():
+def test_masked_resets_with_seeds_and_without_are_those_of_the_calling_thread():
     one, other = make("Breakout", 4, num_workers=2), make_in_processes("Breakout", 4, num_workers=2)
     actions = random_actions(one, 40)
     assert_same(play(one, actions, seed=2), play(other, actions, seed=2))
@@ -256,7 +247,7 @@ def test_number_of_workers_follows_the_cores_and_only_free_cores_busy_wait(
     started = []
 
     class RecordingEmulators:
-        buffers = None
+        buffers, version = None, "recorded"
 
         def __init__(self, game, num_envs, bounds, *, spin_seconds, **settings):
             started.append((np.diff(bounds).tolist(), spin_seconds > 0))
@@ -264,15 +255,15 @@ def test_number_of_workers_follows_the_cores_and_only_free_cores_busy_wait(
     monkeypatch.setattr(vector, "SubprocessEmulators", RecordingEmulators)
     monkeypatch.setattr(vector, "available_cores", lambda: cores)
     monkeypatch.setattr(vector, "is_nice", lambda: nice)
-    make("Pong", num_envs, threads=0, num_workers=0, worker_type="auto", priority=priority)
+    make("Pong", num_envs, num_workers=0, worker_type="auto", priority=priority)
     assert started == [(expected, spins)]
 
 
-def test_rendered_environments_run_in_threads():
+def test_rendered_environments_need_no_processes():
     envs = make_in_processes("Pong", render_mode="rgb_array")
-    assert isinstance(envs.emulators, ThreadEmulators)
-    assert envs.notes == ["worker processes cannot render: the emulators run in threads"]
-    assert make("Pong", worker_type="auto", render_mode="rgb_array").notes == []
+    assert isinstance(envs.emulators, LocalEmulators)
+    assert envs.notes[1:] == ["worker processes cannot render: this process steps the emulators"]
+    assert make("Pong", worker_type="auto", render_mode="rgb_array").notes[1:] == []
 
 
 def wait_until_completed(envs):
@@ -321,8 +312,10 @@ def test_only_episodes_started_since_the_last_pre_reset_are_prepared():
 
 def test_note_says_that_worker_processes_are_not_supported(monkeypatch):
     monkeypatch.setattr(vector, "SUPPORTED", False)
-    assert make_in_processes("Pong").notes == ["worker processes need Linux on x86-64: the emulators run in threads"]
-    assert make("Pong", worker_type="auto").notes == []
+    assert make_in_processes("Pong").notes[1:] == [
+        "worker processes need Linux on x86-64: this process steps the emulators"
+    ]
+    assert make("Pong", worker_type="auto").notes[1:] == []
     assert play(make_in_processes("Pong"), np.zeros((2, 1), np.int64), seed=0)
 
 

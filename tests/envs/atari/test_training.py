@@ -11,17 +11,15 @@ import torch
 from PIL import Image
 
 from optimist.cli.main import main
-from optimist.config import EnvConfig, NetworkConfig, PPOConfig, RunConfig
+from optimist.config import DQNConfig, EnvConfig, NetworkConfig, PPOConfig, RunConfig
 from optimist.core.config import OPRConfig
 from optimist.envs.atari.collector import AtariCollector
 from optimist.envs.atari.subprocess_emulators import SUPPORTED
-from optimist.envs.make import make_envs
 from optimist.errors import WorkerDied
 from optimist.presets import get_preset
 from optimist.rollout.collector import Collector
 from optimist.tracking.run_dir import RunDir
 from optimist.tracking.writers import read_metrics
-from optimist.training.describe import notes_before_start
 from optimist.training.evaluate import play
 from optimist.training.resume import resume
 from optimist.training.trainer import Trainer, train
@@ -35,7 +33,7 @@ ATARI = RunConfig(
     env=EnvConfig(
         id="optimist/Atari-v0",
         num_envs=2,
-        kwargs={"game": "Breakout", "sticky": 0.25, "threads": 1, "max_frames": 80},
+        kwargs={"game": "Breakout", "sticky": 0.25, "emulator": "ale", "worker_type": "none", "max_frames": 80},
         clip_rewards=True,
         frame_stack=4,
     ),
@@ -89,7 +87,9 @@ def test_run_stopped_between_checkpoints_resumes_exactly(run, tmp_path, monkeypa
 
 
 def test_evaluation_episodes_are_whole_episodes_with_raw_scores():
-    env = dataclasses.replace(ATARI.env, kwargs={"game": "Breakout", "sticky": 0.0, "threads": 1})
+    env = dataclasses.replace(
+        ATARI.env, kwargs={"game": "Breakout", "sticky": 0.0, "emulator": "ale", "worker_type": "none"}
+    )
     torch.manual_seed(0)
     found = play(RandomPolicy(4), env, 2, greedy=False, seed=1, task_seed=0)
     assert len(found) == 2
@@ -148,7 +148,9 @@ def test_agent_and_memory_can_be_watched(run, tmp_path, capsys):
 
 def test_delayed_rewards_are_paid_when_due(tmp_path):
     """AtariCollector would bypass the wrapper that delays rewards."""
-    env = dataclasses.replace(ATARI.env, reward_delay=50, kwargs={"game": "Pong", "sticky": 0.0, "threads": 1})
+    env = dataclasses.replace(
+        ATARI.env, reward_delay=50, kwargs={"game": "Pong", "sticky": 0.0, "emulator": "ale", "worker_type": "none"}
+    )
     config = dataclasses.replace(ATARI, env=env)
     with RunDir.create(tmp_path / "delayed", config) as run:
         trainer = Trainer(config, run)
@@ -159,14 +161,14 @@ def test_delayed_rewards_are_paid_when_due(tmp_path):
     assert (paid_at % 50 == 49).all()
 
 
-def test_note_says_that_checkpoints_cut_episodes_off():
-    """Two environments with episodes of 20 steps."""
-    for every, expected in ((38, True), (40, False), (480, False)):
-        config = dataclasses.replace(ATARI, checkpoint_every=every)
-        with closing(make_envs(config.env, seed=0)) as envs:
-            notes = [note for note in notes_before_start(config, envs, saves_envs=False) if "cut off" in note]
-        assert len(notes) == expected
-        assert all("each has 19 steps" in note and "checkpoint_every = 40 " in note for note in notes)
+def test_checkpoints_change_nothing_and_the_memory_keeps_episodes_across_them(run, tmp_path):
+    """An episode has 20 steps and an update 24, so nearly all episodes are in play at a checkpoint."""
+    summary = train(dataclasses.replace(ATARI, checkpoint_every=48), tmp_path / "often", progress=False)
+    train(dataclasses.replace(ATARI, checkpoint_every=10**9), tmp_path / "never", progress=False)
+    assert lines(tmp_path / "often") == lines(tmp_path / "never") == lines(run[0])
+    assert summary["episodes"] == 2 * (480 // 2 // 20)
+    weights = [(path / "final.safetensors").read_bytes() for path in (tmp_path / "often", tmp_path / "never", run[0])]
+    assert weights[0] == weights[1] == weights[2]
 
 
 def test_run_uses_the_collector_of_its_environment(tmp_path):
@@ -181,6 +183,26 @@ def test_group_keys_use_the_plain_collector(tmp_path):
         groups = trainer.collector.collect().groups
         assert groups is not None
         assert 0 <= int(groups.min()) <= int(groups.max()) <= 5
+
+
+def test_a_run_that_does_not_save_its_replay_restarts_games_only_when_it_is_resumed(tmp_path, monkeypatch):
+    learner = DQNConfig(rollout_steps=24, gradient_steps=1, learning_starts=48, replay_capacity=400, save_replay=False)
+    config = dataclasses.replace(ATARI, algorithm=learner, total_steps=288, checkpoint_every=96, final_episodes=0)
+    train(config, tmp_path / "often", progress=False)
+    train(dataclasses.replace(config, checkpoint_every=10**9), tmp_path / "never", progress=False)
+    assert lines(tmp_path / "often") == lines(tmp_path / "never")
+    one_update = Trainer.one_update
+
+    def stop(self):
+        if self.step == 192:
+            monkeypatch.setattr(Trainer, "one_update", one_update)
+            raise KeyboardInterrupt
+        return one_update(self)
+
+    monkeypatch.setattr(Trainer, "one_update", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "cut", progress=False)
+    assert resume(tmp_path / "cut", progress=False)["steps"] == 288
 
 
 @pytest.mark.skipif(not SUPPORTED, reason="worker processes need Linux")

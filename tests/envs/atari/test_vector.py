@@ -13,6 +13,7 @@ from optimist.config import EnvConfig
 from optimist.envs.atari.buffers import lives_lost
 from optimist.envs.make import make_envs
 from optimist.envs.wrappers import can_save_state
+from optimist.errors import CheckpointError
 from tests.envs.atari.helpers import make, play, random_actions, same
 
 NOOP, FIRE = 0, 1
@@ -33,7 +34,7 @@ def test_observations_are_four_grey_frames_oldest_first(breakout):
     assert first[:, 3].any(axis=(1, 2)).all()
     assert not first[:, :3].any()  # no frames before the first
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    assert not can_save_state(envs)
+    assert can_save_state(envs)
 
 
 def test_lost_life_is_reported_and_the_episode_continues(breakout):
@@ -190,10 +191,10 @@ def test_no_ops_make_episodes_start_differently():
 
 
 @pytest.mark.parametrize("sticky", [0.0, 0.25])
-def test_results_depend_on_the_seed_and_not_on_threads_or_earlier_episodes(sticky):
-    one, other = make("Seaquest", 2, sticky), make("Seaquest", 2, sticky, threads=2)
+def test_results_depend_on_the_seed_and_not_on_earlier_episodes(sticky):
+    one, other = make("Seaquest", 2, sticky), make("Seaquest", 2, sticky)
     actions = random_actions(one, 150)
-    play(one, random_actions(one, 57, seed=5), seed=8)  # another episode first: a checkpoint resets unfinished episodes
+    play(one, random_actions(one, 57, seed=5), seed=8)
     assert same(play(one, actions, seed=4), play(other, actions, seed=4))
     assert not same(play(one, actions, seed=5), play(other, actions, seed=4))
 
@@ -221,10 +222,10 @@ def test_masked_reset_leaves_other_slots_alone():
     assert not obs[1, :3].any()
 
 
-def test_drain_discards_actions_of_half_a_group():
+def test_drain_discards_steps_that_were_not_received():
     one, other = make("Breakout", num_envs=2), make("Breakout", num_envs=2)
     other.reset(seed=0)
-    other.send(np.array([0]), np.zeros(1, np.int64))  # waits for the other slot's action
+    other.send(np.array([0]), np.zeros(1, np.int64))
     other.drain()
     actions = random_actions(one, 5)
     assert same(play(one, actions, seed=1), play(other, actions, seed=1))
@@ -247,8 +248,8 @@ def test_final_observations_are_copies():
 def test_results_do_not_depend_on_the_number_of_workers():
     # Episodes of 25 steps, so that groups reset and lose lives at different steps.
     settings = {"num_envs": 5, "max_frames": 100, "sticky": 0.25}
-    one, other = make("Breakout", **settings), make("Breakout", **settings, num_workers=3)
-    assert [ale_env.num_envs for ale_env in other.emulators.ale_envs] == [1, 2, 2]
+    one, other = make("Breakout", **settings, num_workers=1), make("Breakout", **settings, num_workers=3)
+    assert other.group_bounds == [0, 1, 3, 5]
     actions = random_actions(one, 120)
     expected = play(one, actions, seed=1)
     assert any("final_obs" in infos for *_, infos in expected[1:])
@@ -273,7 +274,7 @@ def test_masked_reset_leaves_other_groups_alone():
 
 
 def test_number_of_workers_is_at_most_that_of_environments():
-    assert len(make("Breakout", num_envs=2, num_workers=8).emulators.ale_envs) == 2
+    assert make("Breakout", num_envs=2, num_workers=8).group_bounds == [0, 1, 2]
 
 
 def test_rendered_screen_shows_the_observation():
@@ -305,7 +306,30 @@ def test_close_releases_the_emulators_during_a_step():
     envs = make("Breakout", num_envs=2)
     envs.reset(seed=0)
     envs.send(np.arange(2), np.zeros(2, np.int64))
-    ale_env = weakref.ref(envs.emulators.ale_envs[0])
+    emulator = weakref.ref(envs.emulators.emulators[0])
     for _ in range(2):  # a second call does nothing
         envs.close()
-        assert ale_env() is None  # and its threads have ended
+        assert emulator() is None
+
+
+@pytest.mark.parametrize("workers", [{}, {"worker_type": "processes", "num_workers": 2}])
+def test_restored_environments_continue_as_if_nothing_had_happened(workers):
+    """With a FIRE that is due after a lost life, and sticky actions."""
+    settings = {"num_envs": 3, "sticky": 0.25, "max_frames": 900}
+    envs, other = make("Breakout", **settings, **workers), make("Breakout", **settings)
+    actions = random_actions(envs, 300)
+    play(envs, actions[:33], seed=7)
+    while not envs.step(np.zeros(3, np.int64))[4]["life_lost"].any():
+        pass
+    other.load_state_dict(envs.state_dict())
+    assert same(play(envs, actions), play(other, actions))
+    envs.load_state_dict(other.state_dict())
+    assert same(play(envs, actions), play(other, actions))
+    envs.close()
+
+
+def test_a_state_of_another_emulator_is_an_error():
+    envs = make("Pong")
+    envs.reset(seed=0)
+    with pytest.raises(CheckpointError, match=r"^the games were saved by ale-py==0\.1, expected ale-py="):
+        envs.load_state_dict(envs.state_dict() | {"emulator": "ale-py==0.1"})

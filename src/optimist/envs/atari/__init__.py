@@ -1,4 +1,4 @@
-"""Atari 2600 games on ale-py's emulators: observations 84 × 84 × 4 uint8, raw rewards, whole episodes.
+"""Atari 2600 games on ale-py or a2600: observations 84 × 84 × 4 uint8, raw rewards, whole episodes.
 
 Importing this package does not load ale-py (extra `atari`, GPL-2.0); making an environment does.
 """
@@ -20,6 +20,15 @@ def _check(kwargs: Mapping[str, Any]) -> None:
         find_rom(kwargs.get("game", ""))
 
 
+def _choose_emulator(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords with the emulator that "auto" means here, where ale-py is installed."""
+    if importlib.util.find_spec("ale_py") is None:
+        return dict(kwargs)
+    from optimist.envs.atari.console_emulators import choose_emulator
+
+    return {**kwargs, "emulator": choose_emulator(kwargs.get("emulator", "auto"), kwargs.get("game", ""))}
+
+
 def _human_normalized(game: str, score: Any) -> Any:
     return get_game(game).human_normalized(score)
 
@@ -31,8 +40,9 @@ FAMILIES = (
         label=lambda _, kwargs: str(kwargs.get("game", "?")),
         label_kwargs=("game", "sticky"),
         # The last two are former names, in published configs.
-        performance_kwargs=("num_workers", "worker_type", "threads", "priority", "lanes", "workers"),
+        performance_kwargs=("emulator", "num_workers", "worker_type", "threads", "priority", "lanes", "workers"),
         check=_check,
+        resolve=_choose_emulator,
         normalized_score=_human_normalized,
         install=install_command("atari"),
     ),

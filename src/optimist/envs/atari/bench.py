@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.cores import HAS_IDLE_PRIORITY
+from optimist.envs.atari.console_emulators import choose_emulator
 from optimist.envs.atari.games import action_names, find_rom
 from optimist.envs.atari.subprocess_emulators import SUPPORTED
 from optimist.envs.atari.vector import AtariVectorEnv
@@ -29,26 +30,25 @@ class EmulatorSetup:
     """A number of environments, and what steps them."""
 
     num_envs: int
-    num_workers: int = 0
-    worker_type: str = "threads"
-    emulator: str = "ale-py"  # or EnvPool, which steps half of more than 16 environments at a time
+    emulator: str  # ale, a2600 or EnvPool, which steps half of more than 16 environments at a time
+    worker_type: str = "processes"
 
     @property
     def name(self) -> str:
-        """A description; without an emulator's name it is ale-py."""
-        words = [f"{self.num_envs} envs"]
-        words += [f"{self.num_workers} worker{'s' * (self.num_workers > 1)}"] * (self.num_workers > 0)
-        return ", ".join([*words, self.worker_type if self.emulator == "ale-py" else self.emulator])
+        """A description."""
+        workers = {"processes": "processes", "none": "one thread"}[self.worker_type]
+        return f"{self.num_envs} envs, {f'ale-py, {workers}' if self.emulator == 'ale' else self.emulator}"
 
 
-def emulator_setups() -> list[EmulatorSetup]:
-    """What is measured: threads, processes where they are supported, and EnvPool where it is installed."""
-    setups = [EmulatorSetup(num_envs, num_workers=1) for num_envs in SIZES if num_envs <= 16]
-    setups += [EmulatorSetup(num_envs) for num_envs in SIZES if num_envs <= 64]  # more take half a minute to make
+def emulator_setups(game: str) -> list[EmulatorSetup]:
+    """What is measured: ale-py, in processes where they are supported; a2600 and EnvPool where they are installed."""
+    setups = [EmulatorSetup(SIZES[0], "ale", worker_type="none")]
     if SUPPORTED:
-        setups += [EmulatorSetup(num_envs, worker_type="processes") for num_envs in SIZES]
+        setups += [EmulatorSetup(num_envs, "ale") for num_envs in SIZES]
+    if choose_emulator("auto", game) == "a2600":
+        setups += [EmulatorSetup(num_envs, "a2600") for num_envs in SIZES]
     if find_spec("envpool"):
-        setups += [EmulatorSetup(num_envs, emulator="EnvPool") for num_envs in SIZES]
+        setups += [EmulatorSetup(num_envs, "EnvPool") for num_envs in SIZES]
     return setups
 
 
@@ -60,7 +60,7 @@ def emulator_speed(game: str, setup: EmulatorSetup, seconds: float) -> float:
         setup.num_envs,
         game=game,
         sticky=0.0,
-        num_workers=setup.num_workers,
+        emulator=setup.emulator,
         worker_type=setup.worker_type,
         priority="idle" if HAS_IDLE_PRIORITY and setup.num_envs > 16 else "normal",  # as in the presets
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimist.envs.atari.games import Slots
+from optimist.errors import OptimistError
 
 OBS_SIZE = 84
 """Height and width of an observation."""
@@ -18,9 +19,11 @@ RESULT = np.dtype(
     [("reward", np.float64), ("lives", np.int32), ("terminated", np.bool_), ("truncated", np.bool_)], align=True
 )
 """The result of a step without its observation."""
-STEP, RESET, PRE_RESET = 0, 1, 2
+STATE_BYTES = 2**18
+"""Room for the saved state of an emulator, about 25 kB; memory that is not used costs nothing."""
+STEP, RESET, PRE_RESET, SAVE, LOAD = range(5)
 """Commands to an emulator."""
-COMMAND_BITS = 3
+COMMAND_BITS = 7
 """The bits of `requested` that hold the command. The others hold the counter, so that both change atomically."""
 
 
@@ -33,6 +36,8 @@ class SharedBuffers:
     results: NDArray[np.void]  # RESULT
     actions: NDArray[np.int64]
     seeds: NDArray[np.int64]  # below 0: do not reseed
+    states: NDArray[np.uint8]  # [N, STATE_BYTES]
+    state_sizes: NDArray[np.int64]
     requested: NDArray[np.int64]  # a counter of commands, with the last command in its low bits
     completed: NDArray[np.int64]
 
@@ -41,7 +46,7 @@ class SharedBuffers:
         """Map the buffers. `file_descriptor`: of a memory file shared between processes; None for private memory."""
         frames = (np.uint8, (num_envs, stack, OBS_SIZE, OBS_SIZE))
         columns: dict[str, tuple[Any, tuple[int, ...]]] = {"obs": frames, "final_obs": frames}
-        columns["results"] = (RESULT, (num_envs,))
+        columns |= {"results": (RESULT, (num_envs,)), "states": (np.uint8, (num_envs, STATE_BYTES))}
         layout = np.dtype([(f.name, *columns.get(f.name, (np.int64, (num_envs,)))) for f in fields(cls)], align=True)
         if file_descriptor is not None and os.fstat(file_descriptor).st_size < layout.itemsize:
             os.ftruncate(file_descriptor, layout.itemsize)
@@ -57,14 +62,17 @@ class SharedBuffers:
         """Send a command to some slots; their actions or seeds have to be written before."""
         self.requested[slots] = (self.requested[slots] | COMMAND_BITS) + 1 + command
 
-    def write_step(self, step: tuple[Any, ...]) -> None:
-        """Store what `step` of ALE's vector environment returned."""
-        obs, rewards, terminated, truncated, infos = step
-        self.obs[:] = obs
-        self.results["reward"], self.results["lives"] = rewards, infos["lives"]
-        self.results["terminated"], self.results["truncated"] = terminated, truncated
-        if (ended := terminated | truncated).any():
-            self.final_obs[ended] = infos["final_obs"][ended]
+    def write_states(self, saved: list[bytes]) -> None:
+        """Store a saved state for each slot."""
+        for slot, state in enumerate(saved):
+            if len(state) > STATE_BYTES:
+                raise OptimistError(f"a saved state has {len(state)} bytes, expected at most {STATE_BYTES}")
+            self.states[slot, : len(state)] = np.frombuffer(state, np.uint8)
+            self.state_sizes[slot] = len(state)
+
+    def read_states(self) -> list[bytes]:
+        """The saved state of each slot."""
+        return [row[:size].tobytes() for row, size in zip(self.states, self.state_sizes, strict=True)]
 
 
 def episode_ends(results: NDArray[np.void]) -> NDArray[np.bool_]:

@@ -1,37 +1,28 @@
-"""Emulator: one game stepped in the calling thread, bit for bit as ALE's vector environment steps it.
+"""Emulator: one game on ale-py, bit for bit as ALE's vector environment steps it; it saves and restores its state.
 
-ALE's vector environment passes every step to a thread of its pool, and waiting threads busy-wait at first. In a worker
-process with a few emulators this costs twice the time of the step.
+ALE's vector environment cannot save its state. Nor does a saved state of ALE hold the action that sticky actions
+repeat, so sticky actions are drawn here, in ALE's order, and ALE itself repeats nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple, TypeVar, cast
+import io
+import zlib
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.atari.buffers import OBS_SIZE, SharedBuffers
+from optimist.envs.atari.buffers import SharedBuffers
 from optimist.envs.atari.games import find_rom, import_ale
+from optimist.envs.atari.resize import area_weights, max_pool_and_resize
+from optimist.errors import CheckpointError
 
+DAMAGE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error, SystemError)
+"""What reading a damaged state raises: a file of NumPy, and ALE (SystemError)."""
 FRAME_SKIP = 4
 """Frames of one step: the action is repeated, and the last two frames are max-pooled."""
-MAX_COVERED = 4
-"""Most source pixels that one resized pixel covers along an axis, for axes of up to 250 pixels."""
-Function = TypeVar("Function", bound=Callable[..., Any])
-AreaWeights = tuple[NDArray[np.int64], NDArray[np.float32]]
-
-
-def cached_njit(function: Function) -> Function:
-    """Compile at the first call, without the GIL; cache on disk where Numba finds a writable folder."""
-    import numba
-
-    try:
-        return cast(Function, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # no writable cache folder: each process compiles its own
-        return cast(Function, numba.njit(nogil=True)(function))
 
 
 class InitialState(NamedTuple):
@@ -49,22 +40,28 @@ class Emulator:
     nothing can be prepared.
     """
 
-    def __init__(self, game: str, row: SharedBuffers, *, sticky: float, no_ops: int, max_frames: int) -> None:
-        ale = import_ale()
-        ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
+    def __init__(
+        self, game: str, row: SharedBuffers, *, sticky: float, no_ops: int, max_frames: int, in_color: bool = False
+    ) -> None:
+        """`in_color`: also keep the picture that an observation shows, in colour; nothing is prepared then."""
+        self.ale_py = import_ale()
+        self.ale_py.ALEInterface.setLoggerMode(self.ale_py.LoggerMode.Error)
         self.row, self.sticky, self.no_ops, self.max_frames = row, sticky, no_ops, max_frames
-        self.obs: NDArray[np.uint8] = row.obs[0]
-        self.rom = ale.roms.get_rom_path(find_rom(game))
-        self.ale = ale.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", sticky)
-        self.ale.loadROM(self.rom)
+        self.game, self.obs = game, row.obs[0]
+        self.ale = self.ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.loadROM(self.ale_py.roms.get_rom_path(find_rom(game)))
+        self.loaded = self._clone_state()
         self.actions = self.ale.getMinimalActionSet()
-        self.no_op, self.fire = ale.Action.NOOP, ale.Action.FIRE
-        self.has_fire = self.fire in self.actions
+        self.no_op = self.last_action = self.actions.index(self.ale_py.Action.NOOP)
+        fire = self.ale_py.Action.FIRE
+        self.fire = self.actions.index(fire) if fire in self.actions else None
         height, width = self.ale.getScreenDims()
         self.screens = np.zeros((2, height, width), np.uint8)
+        self.colors = np.zeros((2, height, width, 3), np.uint8) if in_color else None
         self.weights = area_weights(height), area_weights(width)
-        self.rng = np.random.RandomState()
+        self.starts, self.repeats = Generator(), Generator()
+        self.starts_before = self.starts.state()  # before an episode was prepared
         self.frames = 0
         self.initial_state: Any = None  # of the current episode
         self.prepared: InitialState | None = None  # of the next episode
@@ -72,26 +69,25 @@ class Emulator:
     def reset(self, seed: int) -> None:
         """Start a new episode; a seed of at least 0 reseeds the random generators."""
         if seed >= 0:
-            self.rng = np.random.RandomState(seed)
-            self.ale.setInt("random_seed", seed)
-            self.ale.loadROM(self.rom)
+            self.starts.seed(seed)
+            self.repeats.seed(seed)
+            self.ale.restoreState(self.loaded)
             self.initial_state = self.prepared = None
         self._start_episode()
         self.row.results["lives"] = self.ale.lives()
 
     def step(self) -> None:
         """One step with the action in the buffers; write its result there."""
-        ale, action, reward = self.ale, self.actions[int(self.row.actions[0])], 0
+        ale, action, reward = self.ale, int(self.row.actions[0]), 0
         ends = False
         for remaining in reversed(range(FRAME_SKIP)):
-            reward += ale.act(action)
+            reward += self._act(action)
             self.frames += 1
             if ends := ale.game_over() or self.frames >= self.max_frames:
                 break  # without reading the last frame, as in ALE
             if remaining < 2:
-                ale.getScreenGrayscale(self.screens[remaining])
-        self.obs[:-1] = self.obs[1:]
-        max_pool_and_resize(self.screens, *self.weights, self.obs[-1])
+                self._read_screen(remaining)
+        self._observe()
         over = ale.game_over()
         result = self.row.results[0]
         result["reward"], result["terminated"], result["truncated"] = reward, over, ends and not over
@@ -102,10 +98,40 @@ class Emulator:
 
     def pre_reset(self) -> None:
         """Prepare the initial state of the next episode if possible: this takes as long as 20 steps."""
-        if self.prepared is None and not self.sticky:
-            state = self._clone_state()
+        if self.prepared is None and not self.sticky and self.colors is None:
+            state, self.starts_before = self._clone_state(), self.starts.state()
             self.prepared = self._make_initial_state()
             self.ale.restoreState(state)
+
+    def save(self) -> bytes:
+        """The whole state of the game: of the console, the generators, the stack of frames. A prepared episode is left
+        out, as it will be prepared alike."""
+        arrays = {
+            "console": np.frombuffer(self._clone_state().serialize(), np.uint8),
+            "initial": np.frombuffer(self.initial_state.serialize(), np.uint8),
+            "starts": self.starts.state() if self.prepared is None else self.starts_before,
+            "repeats": self.repeats.state(),
+            "counters": np.array([self.frames, self.last_action]),
+            "obs": self.obs,
+            "screen": self.screens[0],  # the other is read only after it is overwritten
+        }
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)
+        return file.getvalue()
+
+    def load(self, saved: bytes) -> None:
+        """Continue from what `save` returned."""
+        try:
+            arrays = np.load(io.BytesIO(saved), allow_pickle=False)
+            self.frames, self.last_action = arrays["counters"].tolist()
+            self.initial_state, self.prepared = self._state_of(arrays["initial"]), None
+            self.ale.act(self.actions[self.no_op])  # a console of Qbert that never ran continues differently
+            self.ale.restoreState(self._state_of(arrays["console"]))
+            self.starts.restore(arrays["starts"])
+            self.repeats.restore(arrays["repeats"])
+            self.obs[:], self.screens[0] = arrays["obs"], arrays["screen"]
+        except DAMAGE as error:
+            raise CheckpointError(f"the saved state of {self.game} is damaged; resume an older checkpoint") from error
 
     def _start_episode(self) -> None:
         """Load the next initial state; only the newest frame of the stack is not zero."""
@@ -113,91 +139,90 @@ class Emulator:
         self.initial_state, self.prepared, self.frames = start.state, None, 0
         self.ale.restoreState(self.initial_state)
         self.screens[:] = start.screens
-        self.obs[:-1] = 0
-        max_pool_and_resize(self.screens, *self.weights, self.obs[-1])
+        self.obs[:] = 0
+        self._observe()
 
     def _make_initial_state(self) -> InitialState:
         """Reset the console, press FIRE if the game has it, then take a random number of no-ops."""
-        ale = self.ale
         if self.initial_state is not None and not self.sticky:
-            ale.restoreState(self.initial_state)
-        ale.reset_game()
-        frames = self._random_below(self.no_ops + 1) - self.has_fire
-        if self.has_fire:
-            ale.act(self.fire)
+            self.ale.restoreState(self.initial_state)
+        self._reset_console()
+        frames = self.starts.below(self.no_ops + 1) - (self.fire is not None)
+        if self.fire is not None:
+            self._act(self.fire)
         for _ in range(frames):
-            ale.act(self.no_op)
-            if ale.game_over():
-                ale.reset_game()
+            self._act(self.no_op)
+            if self.ale.game_over():
+                self._reset_console()
         screens = np.zeros_like(self.screens)
-        ale.getScreenGrayscale(screens[0])
+        self.ale.getScreenGrayscale(screens[0])
+        if self.colors is not None:
+            self.colors[1] = 0
+            self.ale.getScreenRGB(self.colors[0])
         return InitialState(self._clone_state(), screens)
+
+    def _reset_console(self) -> None:
+        self.ale.reset_game()
+        self.last_action = self.no_op
+
+    def _act(self, action: int) -> int:
+        """One frame; with sticky actions the console may repeat the previous action. Returns the reward."""
+        if self.sticky:
+            if self.repeats.uniform() >= self.sticky:
+                self.last_action = action
+            self.repeats.uniform()  # ALE draws twice a frame
+            action = self.last_action
+        reward: int = self.ale.act(self.actions[action])
+        return reward
+
+    def _read_screen(self, index: int) -> None:
+        self.ale.getScreenGrayscale(self.screens[index])
+        if self.colors is not None:
+            self.ale.getScreenRGB(self.colors[index])
+
+    def _observe(self) -> None:
+        """Add the maximum of the two screens to the stack."""
+        self.obs[:-1] = self.obs[1:]
+        max_pool_and_resize(self.screens, *self.weights, self.obs[-1])
+        if self.colors is not None:
+            np.maximum(self.colors[0], self.colors[1], out=self.colors[0])
 
     def _clone_state(self) -> Any:
         return self.ale.cloneState(include_rng=True)  # a reset fills the console's memory from this generator
 
-    def _random_below(self, bound: int) -> int:
-        """A number in [0, bound), drawn as C++'s standard library draws it from a Mersenne Twister."""
+    def _state_of(self, saved: NDArray[np.uint8]) -> Any:
+        state = self.ale_py.ALEState.__new__(self.ale_py.ALEState)
+        state.__setstate__(saved.tobytes())
+        return state
+
+
+class Generator:
+    """The Mersenne Twister of C++'s standard library, with its ways to draw."""
+
+    def __init__(self) -> None:
+        self.bits = np.random.MT19937()
+        self.random = np.random.RandomState(self.bits)
+
+    def seed(self, seed: int) -> None:
+        """Seed as `std::mt19937` does."""
+        self.random.seed(seed)
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        return int(self.bits.random_raw()) / 2**32
+
+    def below(self, bound: int) -> int:
+        """A whole number in [0, bound)."""
         while True:
-            product = int(self.rng.randint(0, 2**32, dtype=np.uint32)) * bound
+            product = int(self.bits.random_raw()) * bound
             if (product & 0xFFFFFFFF) >= (2**32 - bound) % bound:
                 return product >> 32
 
+    def state(self) -> NDArray[np.int64]:
+        """624 words and the position among them."""
+        _, words, position, *_ = self.random.get_state()
+        return np.array([*words, position])
 
-@cache
-def area_weights(length: int) -> AreaWeights:
-    """For each of 84 resized pixels: its first source pixel [84], and the weights [84, 4] of the pixels it covers."""
-    scale = length / OBS_SIZE
-    first_pixels, weights = np.zeros(OBS_SIZE, np.int64), np.zeros((OBS_SIZE, MAX_COVERED), np.float32)
-    for pixel in range(OBS_SIZE):
-        left, right = pixel * scale, min((pixel + 1) * scale, float(length))
-        first, last = int(np.ceil(left)), min(int(np.floor(right)), length - 1)
-        width = min(scale, length - left)
-        first_pixels[pixel] = first
-        covered = []
-        if first - left > 1e-3:
-            first_pixels[pixel] = first - 1
-            covered.append((first - left) / width)
-        covered += [1.0 / width] * (last - first)
-        if right - last > 1e-3:
-            covered.append(min(right - last, 1.0, width) / width)
-        weights[pixel, : len(covered)] = covered
-    return first_pixels, weights
-
-
-@cached_njit
-def max_pool_and_resize(
-    screens: NDArray[np.uint8], rows: AreaWeights, columns: AreaWeights, frame: NDArray[np.uint8]
-) -> None:
-    """Max-pool two screens into the first, and write its area-resized 84 × 84 version to `frame`.
-
-    Sums and rounding have the order of OpenCV's INTER_AREA: area means halfway between two integers are frequent, and
-    have to be rounded in the same direction.
-    """
-    height, width = screens.shape[1:]
-    first_rows, row_weights = rows
-    first_columns, column_weights = columns
-    line = np.zeros(width + MAX_COVERED, np.float32)  # padded: weights of pixels that are not covered are 0
-    lines = np.zeros((height + MAX_COVERED, OBS_SIZE), np.float32)
-    for y in range(height):
-        for x in range(width):
-            screens[0, y, x] = max(screens[0, y, x], screens[1, y, x])
-            line[x] = screens[0, y, x]
-        for x in range(OBS_SIZE):
-            first = first_columns[x]
-            total = line[first] * column_weights[x, 0]
-            total += line[first + 1] * column_weights[x, 1]
-            lines[y, x] = total + line[first + 2] * column_weights[x, 2]
-    for y in range(OBS_SIZE):
-        first = first_rows[y]
-        for x in range(OBS_SIZE):
-            total = lines[first, x] * row_weights[y, 0]
-            total += lines[first + 1, x] * row_weights[y, 1]
-            total += lines[first + 2, x] * row_weights[y, 2]
-            frame[y, x] = np.rint(total + lines[first + 3, x] * row_weights[y, 3])
-
-
-def compile_resize() -> None:
-    """Compile `max_pool_and_resize` before its first use."""
-    screens = np.zeros((2, OBS_SIZE, OBS_SIZE), np.uint8)
-    max_pool_and_resize(screens, area_weights(OBS_SIZE), area_weights(OBS_SIZE), screens[0].copy())
+    def restore(self, state: NDArray[np.int64]) -> None:
+        """Continue from what `state` returned."""
+        self.random.set_state(("MT19937", state[:624].astype(np.uint32), int(state[624]), 0, 0.0))

@@ -69,6 +69,11 @@ def import_ale() -> ModuleType:
     return module
 
 
+def ale_version() -> str:
+    """ale-py and its version, as pip writes it."""
+    return f"ale-py=={import_ale().__version__}"
+
+
 def find_rom(game: str) -> str:
     """The ROM of a game, checked to be present and undamaged; also of games of ale-py beyond the 49.
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optimist.envs.atari.buffers import PRE_RESET, RESET, STEP, SharedBuffers, episode_ends
-from optimist.envs.atari.games import Slots, find_rom
+from optimist.envs.atari.buffers import LOAD, PRE_RESET, RESET, SAVE, STEP, SharedBuffers, episode_ends
+from optimist.envs.atari.games import Slots, ale_version, find_rom
 from optimist.errors import OptimistError, WorkerDied, missing_extra
 
 SUPPORTED = (
@@ -54,9 +54,10 @@ class SubprocessEmulators:
         find_rom(game)
         if find_spec("numba") is None:
             raise missing_extra("Atari in worker processes", "atari", "numba")
+        self.version = ale_version()
         self.game, self.spin_seconds, self.failure = game, spin_seconds, ""
         self.worker_of_slot = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        self.stepping = np.zeros(num_envs, np.bool_)
+        self.all_slots, self.stepping = np.arange(num_envs), np.zeros(num_envs, np.bool_)
         self.unprepared = np.ones(num_envs, np.bool_)
         task = {
             "game": game, "num_envs": num_envs, "bounds": bounds, "stack": stack, "spin_seconds": spin_seconds,
@@ -66,17 +67,16 @@ class SubprocessEmulators:
             self.buffers, self.wake_fds, self.connection, self.supervisor = _start(task)
         except OSError as error:  # no memory, or too many processes or files
             raise OptimistError(
-                f"cannot start worker processes for {game}: {error.strerror}; set env.kwargs.worker_type = 'threads'"
+                f"cannot start worker processes for {game}: {error.strerror}; set env.kwargs.worker_type = 'none'"
             ) from error
         self._stop = weakref.finalize(self, _stop, self.connection, self.wake_fds, self.supervisor, os.getpid())
 
     def reset(self, slots: Slots, seeds: NDArray[np.int64] | None) -> None:
         """Start new episodes in these slots, after reseeding them if seeds are given; wait for the result."""
+        self.drain()
         self.buffers.seeds[slots] = -1 if seeds is None else seeds
-        self._request(slots, RESET)
-        self.stepping[slots], self.unprepared[slots] = True, True
-        while self.stepping.any():
-            self.recv()
+        self._execute(slots, RESET)
+        self.unprepared[slots] = True
 
     def send(self, slots: Slots, actions: NDArray[np.int64]) -> None:
         """Start a step in these slots; `recv` has to follow."""
@@ -113,9 +113,28 @@ class SubprocessEmulators:
         self._request(slots, PRE_RESET)
         self.unprepared[slots] = False
 
+    def save(self) -> list[bytes]:
+        """The state of each slot."""
+        self._execute(self.all_slots, SAVE)
+        return self.buffers.read_states()
+
+    def load(self, saved: list[bytes]) -> None:
+        """Continue from what `save` returned."""
+        self.drain()
+        self.buffers.write_states(saved)
+        self._execute(self.all_slots, LOAD)
+        self.unprepared[:] = True
+
     def close(self) -> None:
         """Stop the processes."""
         self._stop()
+
+    def _execute(self, slots: Slots, command: int) -> None:
+        """Let these slots execute a command, and wait until it is done."""
+        self._request(slots, command)
+        self.stepping[slots] = True
+        while self.stepping.any():
+            self.recv()
 
     def _request(self, slots: Slots, command: int) -> None:
         self.buffers.request(slots, command)

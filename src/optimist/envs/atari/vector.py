@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from optimist.cores import HAS_IDLE_PRIORITY, available_cores, is_nice
 from optimist.envs.atari.buffers import OBS_SIZE, episode_ends, lives_lost
 from optimist.envs.atari.collector import AtariCollector
+from optimist.envs.atari.console_emulators import ConsoleEmulators, choose_emulator
 from optimist.envs.atari.emulator import FRAME_SKIP
 from optimist.envs.atari.games import FireButton, Slots, action_names
+from optimist.envs.atari.local_emulators import LocalEmulators
 from optimist.envs.atari.subprocess_emulators import SUPPORTED, SubprocessEmulators
-from optimist.envs.atari.thread_emulators import ThreadEmulators, make_ale_env
 from optimist.envs.checks import checked_actions, reset_mask
-from optimist.errors import ConfigError, unknown_name
+from optimist.errors import CheckpointError, ConfigError, unknown_name
 
 Frames = NDArray[np.uint8]
 StepResult = tuple[Frames, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
@@ -29,13 +30,14 @@ SPIN_SECONDS = 2e-3
 
 
 class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
-    """N environments of one Atari game on ale-py's emulators, reset within the step that ends an episode.
+    """N environments of one Atari game on ale-py or a2600, reset within the step that ends an episode.
 
     Observations are uint8 [N, stack, 84, 84], oldest frame first; rewards are raw. `infos["life_lost"]` [N] marks lives
     lost in episodes that continue, `infos["lives"]` [N] counts those left. `infos["executed"]` [N] is present when FIRE
     replaced an action.
 
     It is an AsyncVectorEnv: with `send` and `recv` some slots are stepped while the actions of others are selected.
+    `state_dict` and `load_state_dict` save and restore all games exactly.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (declared so by Gymnasium)
@@ -56,8 +58,9 @@ class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
         no_ops: int = 30,
         max_frames: int = 108_000,
         stack: int = 4,
-        num_workers: int = 1,
-        worker_type: str = "threads",
+        emulator: str = "auto",
+        num_workers: int = 0,
+        worker_type: str = "auto",
         threads: int = 0,
         priority: str = "normal",
         render_mode: str | None = None,
@@ -66,38 +69,36 @@ class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
 
         `life_loss_ends`: report lost lives as ends for the learner. `fire_after_life_loss`: press FIRE where a game
         waits for it. `no_ops`: most no-op frames at the start. `max_frames`: time limit of an episode.
-        `num_workers`: workers that step a group of environments each, independently of each other; at most one for
-        each environment, 0 to choose by the number of cores. `worker_type`: "threads" of this process, "processes", or
-        "auto", which is processes where they are supported. `threads`: of each worker of threads; 0 for its share of
-        the cores, twice as many at idle priority. `priority` of the emulators: "normal", or "idle" to run only on cores
-        that are otherwise unused.
+        `emulator`: "ale", "a2600", or "auto", which is a2600 where it is installed and plays this game as ale-py does.
+        `num_workers`: groups of environments, for ale-py each with a worker process; at most one for each environment,
+        0 to choose by the number of cores. `worker_type` of ale-py: "processes", "none" to step all emulators in the
+        calling thread, or "auto", which is processes where they are supported. `threads` of a2600: 0 for one per core.
+        `priority` of these processes or threads: "normal", or "idle" to run only on cores that are otherwise unused.
         """
         counts = {"no_ops": no_ops, "max_frames": max_frames, "stack": stack, "num_workers": num_workers}
         _check(num_envs, sticky=sticky, threads=threads, **counts)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be 'rgb_array' or None, got '{render_mode}'")
         self.num_envs, self.game, self.render_mode = num_envs, game, render_mode
+        self.emulator = choose_emulator(emulator, game)
         self.notes: list[str] = []
         idle = _is_idle(priority, self.notes)
         in_processes = _uses_processes(worker_type, renders=render_mode is not None, notes=self.notes)
-        num_workers = min(num_envs, num_workers or _default_num_workers(num_envs, in_processes=in_processes, idle=idle))
-        threads = threads or min(max(1, (1 + idle) * available_cores() // num_workers), -(-num_envs // num_workers))
+        num_workers = min(num_envs, num_workers or _default_num_workers(idle=idle))
         self.group_bounds = [num_envs * worker // num_workers for worker in range(num_workers + 1)]
-        settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "idle": idle}
-        self.emulators: ThreadEmulators | SubprocessEmulators
-        if in_processes:
+        settings: dict[str, Any] = {"sticky": float(sticky), "no_ops": no_ops, "max_frames": max_frames, "stack": stack}
+        self.emulators: ConsoleEmulators | LocalEmulators | SubprocessEmulators
+        if self.emulator == "a2600":
+            renders = render_mode is not None
+            self.emulators = ConsoleEmulators(game, num_envs, **settings, threads=threads, idle=idle, in_color=renders)
+        elif in_processes:
             has_free_cores = num_workers < available_cores() and not is_nice()
-            settings["spin_seconds"] = SPIN_SECONDS if has_free_cores else 0.0
-            self.emulators = SubprocessEmulators(game, num_envs, self.group_bounds, stack=stack, **settings)
+            settings |= {"idle": idle, "spin_seconds": SPIN_SECONDS if has_free_cores else 0.0}
+            self.emulators = SubprocessEmulators(game, num_envs, self.group_bounds, **settings)
         else:
-            settings["threads"] = threads
-            self.emulators = ThreadEmulators(game, num_envs, self.group_bounds, stack=stack, **settings)
-        self.renderer = None  # a second vector environment in colour, stepped with the same actions
-        if render_mode is not None:
-            self.renderer = make_ale_env(game, num_envs, stack=stack, **settings, in_color=True)
-        self.screens: Frames | None = None
+            self.emulators = LocalEmulators(game, num_envs, **settings, in_color=render_mode is not None)
+        self.notes.insert(0, f"emulator: {self.emulators.version}")
         self.buffers, self.life_loss_ends = self.emulators.buffers, life_loss_ends
-        self.longest_episode = -(-max_frames // FRAME_SKIP)
         self.action_meanings = list(action_names(game))
         has_fire = fire_after_life_loss and "FIRE" in self.action_meanings
         self.fire = FireButton(game, num_envs, self.action_meanings.index("FIRE") if has_fire else None, sticky)
@@ -120,9 +121,6 @@ class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
         seeds = None if seed is None else emulator_seeds(seed, self.num_envs)[mask]
         slots = np.flatnonzero(mask)
         self.emulators.reset(slots, seeds)
-        if self.renderer is not None:
-            options = None if mask.all() else {"reset_mask": mask}
-            self.screens = self.renderer.reset(seed=seeds, options=options)[0][:, 0]
         self._started = True
         self.lives[slots] = self.buffers.results["lives"][slots]
         ended = np.ones(len(slots), np.bool_)
@@ -137,8 +135,6 @@ class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
         actions = checked_actions(actions, self.num_envs, len(self.action_meanings))  # ALE hangs if one does not exist
         before, left = self.lives.copy(), self.num_envs
         executed = self.send(np.arange(self.num_envs), actions)
-        if self.renderer is not None:
-            self.screens = self.renderer.step(actions if executed is None else executed[0])[0][:, 0]
         while left:
             left -= len(self.recv())
         results = self.buffers.results
@@ -182,14 +178,35 @@ class AtariVectorEnv(VectorEnv[Frames, NDArray[np.int64], NDArray[Any]]):
 
     def render(self) -> tuple[Frames, ...]:
         """The screens of the current observations in colour, uint8 [210, 160, 3] each."""
-        if self.screens is None:
+        if self.render_mode is None or not self._started:
             raise ResetNeeded("nothing to render: make the environment with render_mode='rgb_array' and reset it")
-        return tuple(self.screens)
+        assert not isinstance(self.emulators, SubprocessEmulators)
+        return tuple(self.emulators.screens())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything of the games, between two steps."""
+        return {
+            "emulator": self.emulators.version,
+            "games": [np.frombuffer(state, np.uint8) for state in self.emulators.save()],
+            "lives": self.lives.copy(),
+            "fire": self.fire.steps_left.copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned."""
+        if state["emulator"] != self.emulators.version:
+            raise CheckpointError(
+                f"the games were saved by {state['emulator']}, expected {self.emulators.version}; install "
+                f"{state['emulator']} and choose it with env.kwargs.emulator"
+            )
+        self.emulators.load([games.tobytes() for games in state["games"]])
+        self.lives[:], self.fire.steps_left[:] = state["lives"], state["fire"]
+        self._started = True
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the emulators with their threads and processes."""
         self.emulators.close()
-        self.renderer, self._started = None, False
+        self._started = False
 
     def _require_open(self) -> None:
         if self.closed:
@@ -212,22 +229,19 @@ def _is_idle(priority: str, notes: list[str]) -> bool:
 
 def _uses_processes(worker_type: str, *, renders: bool, notes: list[str]) -> bool:
     """Whether the workers are processes."""
-    if worker_type not in ("threads", "processes", "auto"):
-        raise unknown_name("worker_type", str(worker_type), ("threads", "processes", "auto"))
+    if worker_type not in ("none", "processes", "auto"):
+        raise unknown_name("worker_type", str(worker_type), ("none", "processes", "auto"))
     if SUPPORTED and not renders:
-        return worker_type != "threads"
+        return worker_type != "none"
     if worker_type == "processes":
-        limit = "cannot render" if renders else "need Linux on x86-64"  # the renderer copies ThreadEmulators
-        notes.append(f"worker processes {limit}: the emulators run in threads")
+        limit = "cannot render" if renders else "need Linux on x86-64"
+        notes.append(f"worker processes {limit}: this process steps the emulators")
     return False
 
 
-def _default_num_workers(num_envs: int, *, in_processes: bool, idle: bool) -> int:
-    """A process for each core, or two at idle priority, but at least four: some step while others wait for actions.
-
-    Threads share one process, so more than 8 groups of them slow each other down.
-    """
-    return max(4, (1 + idle) * available_cores()) if in_processes else max(1, min(8, num_envs // 2))
+def _default_num_workers(*, idle: bool) -> int:
+    """One for each core, or two at idle priority, but at least four: some step while others wait for actions."""
+    return max(4, (1 + idle) * available_cores())
 
 
 def _check(num_envs: int, *, sticky: float, **counts: int) -> None:

@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from optimist.cores import be_idle
-from optimist.envs.atari.buffers import COMMAND_BITS, RESET, STEP, SharedBuffers
-from optimist.envs.atari.emulator import Emulator, compile_resize
+from optimist.envs.atari import buffers
+from optimist.envs.atari.buffers import COMMAND_BITS, SharedBuffers
+from optimist.envs.atari.emulator import Emulator
+from optimist.envs.atari.resize import compile_resize
 
 CHECK_SECONDS = 0.2
 """Time between two checks for workers that exited."""
@@ -34,10 +36,10 @@ def supervise(host_pid: int, connection_fd: int, memory_fd: int, wake_fds: list[
     try:
         settings = json.loads(task)
         bounds, num_envs, stack = (settings.pop(name) for name in ("bounds", "num_envs", "stack"))
-        buffers = SharedBuffers.allocate(num_envs, stack, memory_fd)
+        shared = SharedBuffers.allocate(num_envs, stack, memory_fd)
         compile_resize()  # once, before the forks
         for wake_fd, (start, end) in zip(wake_fds, pairwise(bounds), strict=True):
-            workers.append(_fork_worker(connection, buffers.rows(slice(start, end)), wake_fd, settings))
+            workers.append(_fork_worker(connection, shared.rows(slice(start, end)), wake_fd, settings))
         _watch(connection, host_pid)
     except Exception as error:  # the host raises it
         _report(connection, f"{type(error).__name__}: {error}")
@@ -121,10 +123,16 @@ class Worker:
         """Execute the command of a slot and mark it as done."""
         rows, emulator = self.rows, self.emulators[slot]
         requested = int(rows.requested[slot])
-        if (command := requested & COMMAND_BITS) == STEP:
-            emulator.step()
-        elif command == RESET:
-            emulator.reset(int(rows.seeds[slot]))
-        else:
-            emulator.pre_reset()
+        match requested & COMMAND_BITS:
+            case buffers.STEP:
+                emulator.step()
+            case buffers.RESET:
+                emulator.reset(int(rows.seeds[slot]))
+            case buffers.PRE_RESET:
+                emulator.pre_reset()
+            case buffers.SAVE:
+                rows.rows(slice(slot, slot + 1)).write_states([emulator.save()])
+            case buffers.LOAD:
+                (state,) = rows.rows(slice(slot, slot + 1)).read_states()
+                emulator.load(state)
         rows.completed[slot] = requested
