@@ -15,6 +15,7 @@ from typing import Any
 
 import safetensors.numpy
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 
 import optimist
@@ -75,6 +76,8 @@ def restoring(origin: str) -> Iterator[None]:
     except OptimistError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or "CUDA" in str(error):  # the GPU's fault, not the state's
+            raise
         reason = " ".join(f"{type(error).__name__} {error}".split())[:300]
         raise CheckpointError(f"{origin} does not fit its config: {reason}") from error
 

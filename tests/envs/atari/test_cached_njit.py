@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from optimist.envs.atari.emulator import cached_njit
+from optimist.envs.atari.resize import cached_njit
 
 
 def test_function_is_compiled_without_a_cache_folder():
