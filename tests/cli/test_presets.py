@@ -41,7 +41,9 @@ def test_a_family_lists_its_flags_once_and_each_preset_with_its_description(colu
         preset.name for preset in all_presets() if preset.family == "keydoor"
     }
     atari = lines_of("atari", columns=columns)
-    assert atari[-3].strip() == "(flags: --game Pong --sticky 0.0)"  # of atari/smoke, without the family's --long
+    assert (
+        atari[-3].strip() == "(flags: --game Pong --sticky 0.0 --emulator auto)"
+    )  # of atari/smoke, without the family's --long
 
 
 def test_a_word_is_searched_in_names_and_descriptions(lines_of, capsys):
@@ -56,7 +58,7 @@ def test_a_word_is_searched_in_names_and_descriptions(lines_of, capsys):
     ("arguments", "line"),
     [
         (["depsea"], "no family of presets 'depsea'; did you mean 'deepsea'?"),
-        (["x"], "no family of presets 'x'; known: atari, cage2, deepsea, gym, keydoor, mujoco"),
+        (["x"], "no family of presets 'x'; known: atari, cage2, deepsea, gym, keydoor, mujoco, pureluck"),
         (["--search", "ranbow"], "no preset has 'ranbow' in its name or description; did you mean 'rainbow'?"),
         (["--search", "qqq"], "no preset has 'qqq' in its name or description; `optimist presets` lists the families"),
     ],

@@ -19,7 +19,11 @@ PLANNED = ("default",)
 """Folders of results with a plan and no rows yet."""
 BENCHMARKS = ("cage2-simulator", "integrations", "resume", "speed")
 """Folders of results that no sweep file describes."""
-ALSO = {"cage2-best": {"score.json", "numpy_actions.json", "permuted_hosts.json"}, "ray": {"comparison.json"}}
+ALSO = {
+    "cage2-best": {"score.json", "numpy_actions.json", "permuted_hosts.json"},
+    "cage2-claim": {"values.jsonl"},
+    "ray": {"comparison.json"},
+}
 """Raw data of a benchmark about the same claim."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 NAME = re.compile(r'(id="|url\(#|href="#)[^")]*')

@@ -71,7 +71,8 @@ def test_the_numbers_of_the_first_published_tables_have_not_changed():
 def test_the_tables_of_methods_have_every_method_of_their_families():
     presets = {preset.name for preset in all_presets()}
     cage2 = {run.config.preset for run in read_plan(ROOT / "experiments" / "cage2-methods.toml").runs}
-    assert cage2 == {name for name in presets if name.startswith("cage2/")} - {"cage2/best"}
+    later = {"cage2/best", "cage2/cardiff-ends", "cage2/cardiff-opening", "cage2/cardiff-corrected"}
+    assert cage2 == {name for name in presets if name.startswith("cage2/")} - later
     tasks = {run.config.preset for run in read_plan(ROOT / "experiments" / "methods.toml").runs}
     methods = [
         {name.partition("/")[2] for name in presets if name.startswith(task)} for task in ("deepsea/", "keydoor/")

@@ -137,16 +137,20 @@ class GoodEpisodeMemory:
         return good
 
     def samples(self, sizes: Sequence[int], generator: torch.Generator) -> Iterator[GoodRows]:
-        """Draw as many transitions for each of several minibatches, all by the priorities of now."""
+        """Yield as many transitions for each of several minibatches.
+
+        Each minibatch is drawn when it is asked for, by the priorities of that moment: cloning a failure lowers its
+        priority, so that a rare success has most of the later draws of an update.
+        """
         rows, frames = self._stored_steps()
-        if self.prioritized:
-            picks = draw(self.pools["priorities"][rows].to(generator.device), sum(sizes), generator)
-        else:
-            picks = torch.randint(len(rows), (sum(sizes),), generator=generator, device=generator.device)
-        picks = picks.to(rows.device)
-        self._count(rows[picks])
-        for chosen in torch.split(picks, list(sizes)):
-            yield self.at(rows[chosen], frames[chosen])
+        for size in sizes:
+            if self.prioritized:
+                picks = draw(self.pools["priorities"][rows].to(generator.device), size, generator)
+            else:
+                picks = torch.randint(len(rows), (size,), generator=generator, device=generator.device)
+            picks = picks.to(rows.device)
+            self._count(rows[picks])
+            yield self.at(rows[picks], frames[picks])
 
     def at(self, rows: Tensor, frames: Tensor) -> GoodRows:
         """The transitions with these rows [B] of the step pool and these [B, stack] of the frame pool."""

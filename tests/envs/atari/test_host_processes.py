@@ -29,7 +29,7 @@ if sys.argv[1] == "ignores children":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 if sys.argv[1] == "subreaper":
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans become its children, as in a container
-envs = AtariVectorEnv(2, game="Pong", sticky=0.0, num_workers=2, worker_type="processes")
+envs = AtariVectorEnv(2, game="Pong", sticky=0.0, emulator="ale", num_workers=2, worker_type="processes")
 envs.reset(seed=0)
 if sys.argv[1] == "forked" and os.fork() == 0:
     time.sleep(40)  # longer than the test waits for the others

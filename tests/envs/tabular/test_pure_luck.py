@@ -76,6 +76,6 @@ def test_a_luck_test_by_the_tail_leaves_the_policy_alone(tmp_path: Path) -> None
     pull, policy = train(tmp_path, "pureluck/opr", {"bc_luck": "tail"})
     divergence = (plain.exp() * (plain - policy)).sum(-1).mean().item()
     entropies = [-(logp.exp() * logp).sum(-1).mean().item() for logp in (plain, policy)]
-    assert pull < 0.001
+    assert pull < 0.005  # the bound of results/default/PLAN.md
     assert divergence < 0.15  # plain PPO with other random numbers diverges as far
     assert entropies[1] == pytest.approx(entropies[0], abs=0.15)
